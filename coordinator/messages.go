@@ -1,0 +1,61 @@
+// Package coordinator starts jobs on the workers of a cluster and turns what
+// they measure into results.
+package coordinator
+
+import "encoding/json"
+
+// Plan is what a node's runner process must know before anything else.
+type Plan struct {
+	Run    string     `json:"run"`    // id
+	Launch int        `json:"launch"` // 0, 1, …
+	Node   int        `json:"node"`   // index of the node that reads this
+	Nodes  []PlanNode `json:"nodes"`  // node-major rank order
+	// Settings are the effective settings by name (see cmd's settings list).
+	Settings map[string]string `json:"settings"`
+}
+
+// PlanNode is one node of a plan. Its ranks follow those of the node before.
+type PlanNode struct {
+	ID    string `json:"id"` // generated, never the host name
+	Host  string `json:"host"`
+	Addr  string `json:"addr"` // data address that the worker advertises (IP)
+	Ranks int    `json:"ranks"`
+}
+
+// Command is one order to every runner of a job. Each answers with one Event
+// of the same Seq.
+type Command struct {
+	Seq  uint64          `json:"seq"`
+	Kind string          `json:"kind"` // "open", "connect", "case", "batch", "check", "limits", "exit": see worker's runner
+	Body json.RawMessage `json:"body,omitempty"`
+}
+
+// Event is what a runner says: the answer to a command (Seq > 0), or, with
+// Seq 0, a "heartbeat" or a last "failed".
+type Event struct {
+	Node     int             `json:"node"`
+	Seq      uint64          `json:"seq,omitempty"`
+	Kind     string          `json:"kind"` // "ok", "failed", "heartbeat", "lost"
+	Body     json.RawMessage `json:"body,omitempty"`
+	Error    *Fault          `json:"error,omitempty"`
+	Progress *Progress       `json:"progress,omitempty"`
+}
+
+// Fault says who, where and what. Consequence marks an error that follows
+// from another one ("peer closed the connection"), so that the cause is named.
+type Fault struct {
+	Node        int    `json:"node"`
+	Rank        int    `json:"rank"` // global; −1: the node itself
+	Peer        int    `json:"peer"` // global; −1: none
+	Link        string `json:"link,omitempty"`
+	Step        string `json:"step,omitempty"`
+	Text        string `json:"text"`
+	Consequence bool   `json:"consequence,omitempty"`
+}
+
+// Progress is the last thing a node's slowest rank completed.
+type Progress struct {
+	Rank      int `json:"rank"`
+	Iteration int `json:"iteration"`
+	Step      int `json:"step"`
+}

@@ -1,0 +1,3 @@
+module busbw
+
+go 1.26
