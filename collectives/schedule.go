@@ -25,6 +25,12 @@ type Step struct {
 // travels on channel (c%Pieces)%Channels; 1 ≤ Channels ≤ Pieces.
 type Shape struct {
 	Ranks, Blocks, Pieces, Channels int
+	// Buffered says that some chunk is sent both ways between two ranks before
+	// either combines: a Send must then complete without its receiver's help (the
+	// data is copied out, or a rewrite of the chunk first takes in what the peer
+	// sent). All other schedules also run where a Send completes only once the
+	// receiver has taken it and a rewrite waits for that; Check proves it.
+	Buffered bool
 }
 
 // Chunks is how many chunks the buffer has.

@@ -1,0 +1,204 @@
+package collectives
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+// Params is what an algorithm needs to know besides the operation.
+type Params struct {
+	Ranks, Root int
+	Nodes       []int // the node of each rank; nil: all on one
+	Pieces      int   // per block; 0 means 1
+	Channels    int   // 0 means 1; no more than Pieces are used
+}
+
+// algorithm is one way to do an operation. build gets a shape whose Blocks is
+// still to be set; the parameters are already checked.
+type algorithm struct {
+	op    Op
+	name  string
+	build func(p Params, s Shape) (Schedule, error)
+	// depth is how many ranks a piece passes in turn while it could already be
+	// followed by the next; nil where pieces don't shorten the run.
+	depth func(ranks int) int
+	doc   string
+}
+
+// algorithms lists every algorithm; the first of an operation is its plainest.
+func algorithms() []algorithm {
+	return []algorithm{
+		{AllReduce, "ring", ringOf(AllReduce), nil, "reduce-scatter, then all-gather, round a ring: 2(n-1)/n of S a rank, 2(n-1) hops"},
+		{AllReduce, "tree", treeOf(AllReduce, double), treeDepth, "double binary tree, pipelined: each tree reduces and spreads every other piece"},
+		{AllReduce, "halving", circulantOf(AllReduce), nil, "halving, then doubling, distances: as few bytes as the ring, 2 log n hops"},
+		{AllReduce, "doubling", buildDoubling, nil, "recursive doubling of the whole buffer: log n hops, S bytes each"},
+		{AllReduce, "hierarchical", buildHierarchical, hierarchicalDepth, "reduce-scatter in the node, all-reduce across nodes, all-gather in the node"},
+		{AllReduce, "oneshot", buildOneshot, nil, "every rank sends its input to every other: one hop, (n-1)S bytes"},
+		{AllReduce, "direct", directOf(AllReduce), nil, "two-shot: block r is combined at rank r from all, then sent to all"},
+		{Broadcast, "chain", treeOf(Broadcast, chain), chainDepth, "pipeline through all ranks in turn"},
+		{Broadcast, "tree", treeOf(Broadcast, double), treeDepth, "two complementary binary trees, pipelined, each for every other piece"},
+		{Broadcast, "binomial", treeOf(Broadcast, binomial), nil, "binomial tree: log n hops"},
+		{Broadcast, "direct", treeOf(Broadcast, star), nil, "the root sends to every rank"},
+		{Reduce, "chain", treeOf(Reduce, chain), chainDepth, "pipeline through all ranks in turn"},
+		{Reduce, "tree", treeOf(Reduce, double), treeDepth, "two complementary binary trees, pipelined, each for every other piece"},
+		{Reduce, "binomial", treeOf(Reduce, binomial), nil, "binomial tree: log n hops"},
+		{Reduce, "direct", treeOf(Reduce, star), nil, "every rank sends to the root"},
+		{AllGather, "ring", ringOf(AllGather), nil, "every block goes round the ring"},
+		{AllGather, "halving", circulantOf(AllGather), nil, "doubling distances: (n-1)/n of S a rank, log n hops"},
+		{AllGather, "direct", directOf(AllGather), nil, "every rank sends its block to every other"},
+		{ReduceScatter, "ring", ringOf(ReduceScatter), nil, "every block goes round the ring and ends at its owner"},
+		{ReduceScatter, "halving", circulantOf(ReduceScatter), nil, "halving distances: (n-1)/n of S a rank, log n hops"},
+		{ReduceScatter, "direct", directOf(ReduceScatter), nil, "every rank sends each block to its owner"},
+		{AllToAll, "direct", buildAllToAll, nil, "pairwise exchange: step k sends to rank+k and receives from rank-k"},
+		{Gather, "direct", subtreeOf(Gather, false), nil, "every rank sends to the root"},
+		{Gather, "binomial", subtreeOf(Gather, true), nil, "binomial tree: a rank passes on its subtree's blocks"},
+		{Scatter, "direct", subtreeOf(Scatter, false), nil, "the root sends to every rank"},
+		{Scatter, "binomial", subtreeOf(Scatter, true), nil, "binomial tree: a rank passes on its subtree's blocks"},
+		{SendRecv, "direct", buildSendRecv, nil, "rank r sends to rank r+1"},
+	}
+}
+
+// aliases are other names under which people know an algorithm.
+var aliases = [...]struct {
+	op           Op
+	alias, means string
+}{
+	{Broadcast, "ring", "chain"},
+	{Reduce, "ring", "chain"},
+}
+
+// Algorithms lists the names of an operation's algorithms.
+func Algorithms(op Op) []string {
+	var names []string
+	for _, a := range algorithms() {
+		if a.op == op {
+			names = append(names, a.name)
+		}
+	}
+	return names
+}
+
+// Describe is one line on what an algorithm does; "" if the operation lacks it.
+func Describe(op Op, name string) string {
+	a, err := find(op, name)
+	if err != nil {
+		return ""
+	}
+	return a.doc
+}
+
+// Resolve is an algorithm's own name for a name or alias; an error says what
+// the operation has instead.
+func Resolve(op Op, name string) (string, error) {
+	a, err := find(op, name)
+	return a.name, err
+}
+
+func find(op Op, name string) (algorithm, error) {
+	for _, a := range aliases {
+		if a.op == op && a.alias == name {
+			name = a.means
+		}
+	}
+	var has []string
+	for _, a := range algorithms() {
+		if a.name != name {
+			continue
+		}
+		if a.op == op {
+			return a, nil
+		}
+		has = append(has, a.op.String())
+	}
+	own := Algorithms(op)
+	switch {
+	case len(own) == 0:
+		return algorithm{}, fmt.Errorf("%s is not an operation", op)
+	case len(has) > 0:
+		return algorithm{}, fmt.Errorf("%s has no algorithm %q (only %s); it has %s", op, name, strings.Join(has, ", "), strings.Join(own, ", "))
+	}
+	return algorithm{}, fmt.Errorf("unknown algorithm %q; %s has %s", name, op, strings.Join(own, ", "))
+}
+
+// New makes the schedule of an algorithm.
+func New(op Op, name string, p Params) (Schedule, error) {
+	a, err := find(op, name)
+	if err != nil {
+		return nil, err
+	}
+	if p, err = p.checked(op); err != nil {
+		return nil, fmt.Errorf("%s %s: %w", op, name, err)
+	}
+	s, err := a.build(p, Shape{Ranks: p.Ranks, Pieces: p.Pieces, Channels: p.Channels})
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", op, name, err)
+	}
+	if shape := s.Shape(); shape.Blocks > math.MaxInt32/shape.Pieces {
+		return nil, fmt.Errorf("%s %s: %d blocks of %d pieces are more chunks than 2^31", op, name, shape.Blocks, shape.Pieces)
+	}
+	return s, nil
+}
+
+func (p Params) checked(op Op) (Params, error) {
+	switch {
+	case p.Ranks < 1 || p.Ranks > math.MaxInt32:
+		return p, fmt.Errorf("%d ranks; there must be at least one and fewer than 2^31", p.Ranks)
+	case op.Rooted() && (p.Root < 0 || p.Root >= p.Ranks):
+		return p, fmt.Errorf("root %d is not one of the ranks 0 to %d", p.Root, p.Ranks-1)
+	case p.Nodes != nil && len(p.Nodes) != p.Ranks:
+		return p, fmt.Errorf("the nodes of %d ranks are given, but there are %d ranks", len(p.Nodes), p.Ranks)
+	case p.Pieces < 0 || p.Pieces > math.MaxInt32:
+		return p, fmt.Errorf("%d pieces", p.Pieces)
+	case p.Channels < 0:
+		return p, fmt.Errorf("%d channels", p.Channels)
+	}
+	if !op.Rooted() {
+		p.Root = 0
+	}
+	p.Pieces = max(1, p.Pieces)
+	p.Channels = min(max(1, p.Channels), p.Pieces)
+	return p, nil
+}
+
+const (
+	// maxSteps bounds a rank's program, which the executor keeps compiled (some
+	// 64 bytes a step).
+	maxSteps = 100_000
+	// minPiece is the smallest piece worth a step of its own when pipelining: at
+	// 10 GB/s it takes 1.6 µs, about a hop.
+	minPiece = 16 << 10
+)
+
+// Pieces is how many pieces each block of S = bytes should have: enough that no
+// chunk exceeds chunkBytes and, where pieces follow each other through a
+// pipeline, twice as many as the pipeline is deep (which costs half as much
+// again as an endless one) unless they would be tiny; but never so many that a
+// rank's program exceeds 100 000 steps. It is 1 where New would fail.
+func Pieces(op Op, name string, p Params, bytes, chunkBytes int64) int {
+	p.Pieces, p.Channels = 1, 1
+	s, err := New(op, name, p)
+	if err != nil {
+		return 1
+	}
+	shape := s.Shape()
+	block := shape.BlockLen(op, bytes, 1)
+	pieces := int64(1)
+	if chunkBytes > 0 {
+		// A piece is rounded up to a cache line, so chunkBytes is rounded down to one.
+		limit := max(lineBytes, chunkBytes/lineBytes*lineBytes)
+		pieces = max(1, (block+limit-1)/limit)
+	}
+	a, _ := find(op, name)
+	if a.depth != nil {
+		pieces = max(pieces, min(2*int64(a.depth(p.Ranks)), block/minPiece))
+	}
+	steps := 1
+	for r := range p.Ranks {
+		steps = max(steps, s.Len(r))
+	}
+	// The double trees share out their pieces, so that one piece may visit no
+	// rank twice but two pieces together cost more than twice the cheapest.
+	pieces = min(pieces, int64(maxSteps/steps), math.MaxInt32/int64(shape.Blocks))
+	return int(max(1, pieces))
+}
