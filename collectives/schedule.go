@@ -12,6 +12,17 @@ const (
 	Combine
 )
 
+// String is the kind's name in messages and printed schedules.
+func (k Kind) String() string {
+	switch k {
+	case Send:
+		return "send"
+	case Recv:
+		return "recv"
+	}
+	return "combine"
+}
+
 // Step is one action of one rank. The n-th Send of rank a to rank b meets the
 // n-th Recv or Combine of rank b from rank a, and both name the same chunk.
 type Step struct {

@@ -1,0 +1,279 @@
+package collectives
+
+import "fmt"
+
+// maxInFlight bounds the messages that may be under way at once in a walk, and
+// so its memory (about a gigabyte). A ring of 10 000 ranks has some 10 000; only
+// direct schedules of more than about 5000 ranks, n² messages at once, go beyond.
+const maxInFlight = 1 << 25
+
+// walker runs all ranks of a schedule in one goroutine, symbolically: P is what
+// a message carries. Ranks take turns of one receive each, because a rank that
+// ran ahead as far as it could would fill its peers' queues. What each message
+// carries does not depend on the order of turns: a rank's steps are in order,
+// links are first-in-first-out and nothing else is shared.
+type walker[P any] struct {
+	s       Schedule
+	send    func(rank int, st Step) (P, error)
+	receive func(rank int, st Step, p P) error
+	// synchronous: a send completes only when it is received, and a chunk is
+	// rewritten only when all its sends are complete.
+	synchronous bool
+
+	ranks     []walkRank
+	ready     []int32 // ring buffer of ranks that may have something to do
+	first     int
+	waiting   int // entries of ready
+	index     map[uint64]int32
+	links     []walkLink
+	messages  []walkMessage[P]
+	free      int32 // list of unused messages
+	inFlight  int
+	untaken   map[uint64]int32 // sends not received yet, by rank and chunk; synchronous only
+	completed int              // ranks at the end of their program
+}
+
+type walkRank struct {
+	at, end         int   // step number, program length
+	queued          bool  // in ready
+	blocked         block // why not
+	peer            int32 // or chunk, for which it is blocked
+	out, in         int32 // links used last
+	outPeer, inPeer int32
+}
+
+type block uint8
+
+const (
+	notBlocked block = iota
+	onPeer           // nothing to receive from peer
+	onChunk          // a send of the chunk is not taken yet
+)
+
+type walkLink struct{ from, to, head, tail int32 }
+
+type walkMessage[P any] struct {
+	load        P
+	next, chunk int32
+}
+
+const none = int32(-1)
+
+func pair(a int, b int32) uint64 { return uint64(uint32(a))<<32 | uint64(uint32(b)) }
+
+// run walks to the end. The error names the rank and step at which the schedule
+// breaks the rules: a step that makes no sense, a receive that meets a send of
+// another chunk, ranks that wait for ever, or a send that nobody receives.
+func (w *walker[P]) run() error {
+	n := w.s.Shape().Ranks
+	w.ranks, w.ready, w.index, w.free = make([]walkRank, n), make([]int32, n), map[uint64]int32{}, none
+	if w.synchronous {
+		w.untaken = map[uint64]int32{}
+	}
+	for r := range w.ranks {
+		w.ranks[r] = walkRank{end: w.s.Len(r), outPeer: none, inPeer: none}
+		w.wake(r)
+	}
+	for w.waiting > 0 {
+		r := int(w.ready[w.first])
+		if w.first++; w.first == n {
+			w.first = 0
+		}
+		w.waiting--
+		w.ranks[r].queued = false
+		if err := w.turn(r); err != nil {
+			return err
+		}
+	}
+	if w.completed < n {
+		return w.stuck()
+	}
+	for _, l := range w.links {
+		if l.head != none {
+			return fmt.Errorf("rank %d sends chunk %d to rank %d, which never receives it", l.from, w.messages[l.head].chunk, l.to)
+		}
+	}
+	return nil
+}
+
+func (w *walker[P]) wake(r int) {
+	state := &w.ranks[r]
+	if state.blocked = notBlocked; state.queued {
+		return
+	}
+	state.queued = true
+	at := w.first + w.waiting
+	if at >= len(w.ready) {
+		at -= len(w.ready)
+	}
+	w.ready[at] = int32(r)
+	w.waiting++
+}
+
+// turn runs rank r until it has received one message, is blocked or has ended.
+func (w *walker[P]) turn(r int) error {
+	state, shape := &w.ranks[r], w.s.Shape()
+	chunks, n := shape.Chunks(), shape.Ranks
+	for state.at < state.end {
+		st := w.s.Step(r, state.at)
+		switch {
+		case st.Kind > Combine:
+			return fmt.Errorf("rank %d step %d: kind %d is none of send, recv, combine", r, state.at, st.Kind)
+		case st.Peer < 0 || int(st.Peer) >= n || int(st.Peer) == r:
+			return fmt.Errorf("rank %d step %d: %s chunk %d: peer %d is not another of the %d ranks", r, state.at, st.Kind, st.Chunk, st.Peer, n)
+		case st.Chunk < 0 || int(st.Chunk) >= chunks:
+			return fmt.Errorf("rank %d step %d: %s chunk %d: there are only %d chunks", r, state.at, st.Kind, st.Chunk, chunks)
+		}
+		if st.Kind == Send {
+			if err := w.post(r, st); err != nil {
+				return fmt.Errorf("rank %d step %d: send chunk %d to rank %d: %w", r, state.at, st.Chunk, st.Peer, err)
+			}
+			state.at++
+			continue
+		}
+		if w.synchronous && w.untaken[pair(r, st.Chunk)] > 0 {
+			state.blocked, state.peer = onChunk, st.Chunk
+			return nil
+		}
+		l := w.incoming(r, st.Peer)
+		m := l.head
+		if m == none {
+			state.blocked, state.peer = onPeer, st.Peer
+			return nil
+		}
+		if c := w.messages[m].chunk; c != st.Chunk {
+			return fmt.Errorf("rank %d step %d: %s chunk %d from rank %d meets a send of chunk %d", r, state.at, st.Kind, st.Chunk, st.Peer, c)
+		}
+		if err := w.receive(r, st, w.messages[m].load); err != nil {
+			return fmt.Errorf("rank %d step %d: %s chunk %d from rank %d: %w", r, state.at, st.Kind, st.Chunk, st.Peer, err)
+		}
+		w.take(l, m)
+		if state.at++; state.at < state.end {
+			w.wake(r)
+			return nil
+		}
+	}
+	w.completed++
+	return nil
+}
+
+// post queues a message and wakes a receiver that waits for it.
+func (w *walker[P]) post(r int, st Step) error {
+	load, err := w.send(r, st)
+	if err != nil {
+		return err
+	}
+	m := w.free
+	if m != none {
+		w.free = w.messages[m].next
+	} else {
+		if w.inFlight == maxInFlight {
+			return fmt.Errorf("more than %d messages are under way at once: too many to follow", maxInFlight)
+		}
+		m = int32(len(w.messages))
+		w.messages = append(w.messages, walkMessage[P]{})
+	}
+	w.inFlight++
+	w.messages[m] = walkMessage[P]{load: load, next: none, chunk: st.Chunk}
+	state := &w.ranks[r]
+	if state.outPeer != st.Peer {
+		state.outPeer, state.out = st.Peer, w.link(r, int(st.Peer))
+	}
+	l := &w.links[state.out]
+	if l.head == none {
+		l.head = m
+	} else {
+		w.messages[l.tail].next = m
+	}
+	l.tail = m
+	if w.synchronous {
+		w.untaken[pair(r, st.Chunk)]++
+	}
+	if to := &w.ranks[st.Peer]; to.blocked == onPeer && int(to.peer) == r {
+		w.wake(int(st.Peer))
+	}
+	return nil
+}
+
+// take removes the link's first message, m.
+func (w *walker[P]) take(l *walkLink, m int32) {
+	chunk := w.messages[m].chunk
+	l.head = w.messages[m].next
+	w.messages[m].next = w.free
+	w.free = m
+	w.inFlight--
+	if !w.synchronous {
+		return
+	}
+	key := pair(int(l.from), chunk)
+	if w.untaken[key]--; w.untaken[key] > 0 {
+		return
+	}
+	delete(w.untaken, key)
+	if from := &w.ranks[l.from]; from.blocked == onChunk && from.peer == chunk {
+		w.wake(int(l.from))
+	}
+}
+
+func (w *walker[P]) incoming(r int, peer int32) *walkLink {
+	state := &w.ranks[r]
+	if state.inPeer != peer {
+		state.inPeer, state.in = peer, w.link(int(peer), r)
+	}
+	return &w.links[state.in]
+}
+
+func (w *walker[P]) link(from, to int) int32 {
+	key := pair(from, int32(to))
+	l, ok := w.index[key]
+	if !ok {
+		l = int32(len(w.links))
+		w.links = append(w.links, walkLink{int32(from), int32(to), none, none})
+		w.index[key] = l
+	}
+	return l
+}
+
+// stuck describes ranks that wait for each other, or for a rank that has ended.
+func (w *walker[P]) stuck() error {
+	r := 0
+	for w.ranks[r].blocked == notBlocked {
+		r++
+	}
+	// Following who waits for whom ends at the culprit or goes round in a circle.
+	for range w.ranks {
+		next := w.waitsFor(r)
+		if w.ranks[next].blocked == notBlocked {
+			break
+		}
+		r = next
+	}
+	state, next := w.ranks[r], w.waitsFor(r)
+	st := w.s.Step(r, state.at)
+	why := fmt.Sprintf("which itself waits at step %d: a deadlock", w.ranks[next].at)
+	if w.ranks[next].blocked == notBlocked {
+		why = "which has ended"
+	}
+	if state.blocked == onChunk {
+		return fmt.Errorf("rank %d step %d: %s chunk %d waits until rank %d takes what it was sent of the chunk, %s", r, state.at, st.Kind, st.Chunk, next, why)
+	}
+	return fmt.Errorf("rank %d step %d: %s chunk %d waits for rank %d, %s", r, state.at, st.Kind, st.Chunk, next, why)
+}
+
+func (w *walker[P]) waitsFor(r int) int {
+	state := w.ranks[r]
+	if state.blocked == onPeer {
+		return int(state.peer)
+	}
+	for _, l := range w.links {
+		if int(l.from) != r {
+			continue
+		}
+		for m := l.head; m != none; m = w.messages[m].next {
+			if w.messages[m].chunk == state.peer {
+				return int(l.to)
+			}
+		}
+	}
+	panic("collectives: a rank waits for a send that is not under way")
+}
