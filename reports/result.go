@@ -2,13 +2,22 @@
 // file format, the statistics on it, and the texts that people read.
 package reports
 
-import "time"
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+)
+
+// Format is the number of the record's format that this version writes. A
+// reader takes every format up to its own.
+const Format = 1
 
 // Result is one measured size of one operation, one JSON object a line.
 // Times are stored, bandwidths are derived from them. What does not apply or
 // was not measured is absent, never zero.
 type Result struct {
-	Format    int       `json:"format"` // of this record; 1
+	Format    int       `json:"format"` // of this record; Format
 	Time      time.Time `json:"time"`
 	Run       string    `json:"run"`    // id of the busbw run
 	Launch    int       `json:"launch"` // 0, 1, …: fresh start of all ranks
@@ -22,16 +31,17 @@ type Result struct {
 	Dtype     string    `json:"dtype"`
 	Redop     string    `json:"redop,omitempty"`
 	Root      *int      `json:"root,omitempty"`
-	Ranks     int       `json:"ranks"`  // of one group
-	Nodes     int       `json:"nodes"`  // of the run
-	Groups    int       `json:"groups"` // that ran at once
-	Bytes     int64     `json:"bytes"`  // S, the whole buffer
-	Count     int64     `json:"count"`  // elements, as nccl-tests counts them
+	Ranks     int       `json:"ranks"`           // of one group
+	Nodes     int       `json:"nodes"`           // of the run
+	Groups    int       `json:"groups"`          // that ran at once
+	Bytes     int64     `json:"bytes"`           // S, the whole buffer
+	Asked     int64     `json:"asked,omitempty"` // size asked for, where rounding to whole blocks changed it
+	Count     int64     `json:"count"`           // elements, as nccl-tests counts them
 	InPlace   bool      `json:"in_place"`
 
 	Mode      string    `json:"mode"`               // "barrier" before each iteration, or "pipelined"
 	Aggregate int       `json:"aggregate"`          // collectives in one timed iteration; Seconds are of one collective
-	Seconds   []float64 `json:"seconds"`            // completion time of each iteration: the slowest rank's
+	Seconds   []float64 `json:"seconds,omitempty"`  // completion time of each iteration: the slowest rank's
 	Warmup    int       `json:"warmup"`             // iterations thrown away
 	Settled   bool      `json:"settled"`            // two windows of the warm-up agreed
 	RankP50   []float64 `json:"rank_p50,omitempty"` // each rank's median, s, group-major
@@ -49,7 +59,39 @@ type Result struct {
 
 // Limit is the most that this machine allows one rank's busbw to be.
 type Limit struct {
-	Name string  `json:"name"`   // "memory bandwidth", "loopback stream"
+	Name string  `json:"name"` // "memory bandwidth", "loopback stream"
 	GBps float64 `json:"gb_per_s"`
 	How  string  `json:"how"` // how it was measured
 }
+
+// Check says what is wrong with a record, for one that came from elsewhere.
+func (r *Result) Check() error {
+	switch {
+	case r.Format > Format:
+		return fmt.Errorf("%w: %d, and this busbw reads formats up to %d; use a newer busbw", ErrNewer, r.Format, Format)
+	case r.Format < 1:
+		return errors.New("not a busbw result: it has no format number")
+	case r.Op == "":
+		return errors.New("it names no op")
+	case r.Ranks < 1 || r.Nodes < 0 || r.Groups < 0 || max(r.Ranks, r.Nodes, r.Groups) > maxRanks:
+		return fmt.Errorf("%d ranks, %d nodes, %d groups: want at least 1 rank, and of each at most %d", r.Ranks, r.Nodes, r.Groups, maxRanks)
+	case r.Bytes < 0 || r.Asked < 0 || r.Count < 0:
+		return fmt.Errorf("%d bytes, %d asked for, count %d: want none below 0", r.Bytes, r.Asked, r.Count)
+	case r.Wrong != nil && *r.Wrong < 0:
+		return fmt.Errorf("wrong is %d: want at least 0", *r.Wrong)
+	case r.Limit != nil && !(r.Limit.GBps > 0):
+		return fmt.Errorf("limit of %g GB/s: want more than 0", r.Limit.GBps)
+	}
+	for i, s := range r.Seconds {
+		if !(s >= 0) || math.IsInf(s, 0) {
+			return fmt.Errorf("seconds[%d] is %g: want a time", i, s)
+		}
+	}
+	return nil
+}
+
+// maxRanks is far above any machine; the product of two such numbers is an int64.
+const maxRanks = 1 << 24
+
+// ErrNewer is the format number of a later version of the program.
+var ErrNewer = errors.New("newer record format")

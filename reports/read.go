@@ -1,0 +1,164 @@
+package reports
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// What a file may make a reader hold. A record of 20 000 iterations is about
+// half a megabyte, a long run of many launches some hundred megabytes.
+const (
+	maxLine     = 16 << 20 // bytes of a record
+	maxText     = 2 << 30  // bytes of a file, decompressed
+	maxRecords  = 1 << 20
+	maxSamples  = 1 << 26 // of all records: 512 MiB
+	maxWarnings = 20
+)
+
+const zstdMagic = 0xFD2FB528 // RFC 8878, 3.1.1; little endian
+
+// ReadFile reads the results in a file, or in standard input where name is
+// "-": JSON lines, plain or zstd, whatever the name. Records that make no
+// sense are passed over, each with a warning ("file:line: why"), and so is a
+// record cut off at the end by an interruption. A record of a newer format, a
+// damaged file and one beyond all bounds are errors; what was read before is
+// returned too.
+func ReadFile(name string) (results []Result, warnings []string, err error) {
+	if name == "-" {
+		return Read(os.Stdin, "standard input")
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, nil, fmt.Errorf("results file: %w", err)
+	}
+	defer f.Close()
+	return Read(f, name)
+}
+
+// Read is ReadFile for an open stream; name stands for it in messages.
+func Read(r io.Reader, name string) (results []Result, warnings []string, err error) {
+	skipped, samples := 0, 0
+	warn := func(w string) {
+		if skipped++; skipped <= maxWarnings {
+			warnings = append(warnings, w)
+		}
+	}
+	err = eachLine(r, name, func(n int, line []byte, whole bool) error {
+		if len(bytes.TrimSpace(line)) == 0 {
+			return nil
+		}
+		res, err := decode(line)
+		switch {
+		case errors.Is(err, ErrNewer):
+			return fmt.Errorf("%s:%d: %w", name, n, err)
+		case err != nil && !whole:
+			warn(fmt.Sprintf("%s:%d: the last record is cut off", name, n))
+			return nil
+		case err != nil:
+			warn(fmt.Sprintf("%s:%d: passed over: %v", name, n, err))
+			return nil
+		}
+		if samples += len(res.Seconds) + len(res.RankP50); samples > maxSamples || len(results) == maxRecords {
+			return fmt.Errorf("%s:%d: more than %d records or %d samples", name, n, maxRecords, maxSamples)
+		}
+		results = append(results, res)
+		return nil
+	})
+	var torn *tornError
+	if errors.As(err, &torn) {
+		warn(err.Error())
+		err = nil
+	}
+	if skipped > maxWarnings {
+		warnings = append(warnings, fmt.Sprintf("%s: %d more warnings", name, skipped-maxWarnings))
+	}
+	return results, warnings, err
+}
+
+func decode(line []byte) (res Result, err error) {
+	if err := json.Unmarshal(line, &res); err != nil {
+		// A newer format may have changed a field's type: its number tells.
+		var head struct {
+			Format int `json:"format"`
+		}
+		if json.Unmarshal(line, &head) == nil && head.Format > Format {
+			res = Result{Format: head.Format}
+			return res, res.Check()
+		}
+		return res, err
+	}
+	return res, res.Check()
+}
+
+// tornError says that a compressed file ends in the middle of a frame, as it
+// does when its writer was interrupted.
+type tornError struct {
+	name  string
+	lines int
+}
+
+func (e *tornError) Error() string {
+	return fmt.Sprintf("%s: cut off after line %d, as by an interrupted run", e.name, e.lines)
+}
+
+// eachLine gives the lines of a plain or zstd stream to fn, numbered from 1,
+// without their end; whole is false for a last line that has none. A line
+// stays valid until fn returns. A line over maxLine is given as nothing that
+// could be JSON, so that reading goes on behind it.
+func eachLine(r io.Reader, name string, fn func(n int, line []byte, whole bool) error) error {
+	in := bufio.NewReaderSize(r, 64<<10)
+	text := in
+	// A file shorter than the magic number is no zstd file; its error comes again.
+	if head, _ := in.Peek(4); len(head) == 4 && binary.LittleEndian.Uint32(head) == zstdMagic {
+		z, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(64<<20), zstd.WithDecoderLowmem(true))
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		defer z.Close()
+		text = bufio.NewReaderSize(z, 64<<10)
+	}
+	var line []byte
+	total, long := int64(0), false
+	for n := 1; ; {
+		part, err := text.ReadSlice('\n')
+		if total += int64(len(part)); total > maxText {
+			return fmt.Errorf("%s:%d: more than %d GiB of text: not a results file", name, n, maxText>>30)
+		}
+		if long = long || len(line)+len(part) > maxLine; long {
+			line = append(line[:0], "a line over 16 MiB"...)
+		} else {
+			line = append(line, part...)
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case err == nil:
+			if err := fn(n, bytes.TrimSuffix(line, []byte("\n")), true); err != nil {
+				return err
+			}
+			line, long = line[:0], false
+			n++
+			continue
+		case len(line) > 0:
+			if err := fn(n, line, false); err != nil {
+				return err
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case errors.Is(err, io.ErrUnexpectedEOF):
+			return &tornError{name, n - 1}
+		default:
+			return fmt.Errorf("%s: damaged or unreadable after line %d: %w", name, n-1, err)
+		}
+	}
+}

@@ -1,0 +1,132 @@
+package reports
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+const good = `{"format":1,"op":"all_reduce","ranks":2,"bytes":8,"seconds":[1e-6]}` + "\n"
+
+func TestBadLines(t *testing.T) {
+	for name, c := range map[string]struct {
+		text     string
+		records  int
+		warnings []string // each a part of one warning
+		err      string
+	}{
+		"empty":         {"", 0, nil, ""},
+		"blank lines":   {"\n  \n" + good + "\n", 1, nil, ""},
+		"garbage":       {good + "hello\n" + good, 2, []string{"F:2: passed over"}, ""},
+		"no newline":    {good + strings.TrimSpace(good), 2, nil, ""},
+		"cut":           {good + good[:20], 1, []string{"F:2: the last record is cut off"}, ""},
+		"unknown field": {`{"format":1,"op":"x","ranks":1,"new":{"a":[1]}}` + "\n", 1, nil, ""},
+		"other json":    {"{}\n[1]\n3\nnull\n", 0, []string{"F:1: passed over: not a busbw result", "F:2: passed over", "F:3: ", "F:4: "}, ""},
+		"no op":         {`{"format":1,"ranks":2}` + "\n", 0, []string{"names no op"}, ""},
+		"no ranks":      {`{"format":1,"op":"x"}` + "\n", 0, []string{"0 ranks"}, ""},
+		"negative":      {`{"format":1,"op":"x","ranks":1,"bytes":-1}` + "\n", 0, []string{"-1 bytes"}, ""},
+		"negative time": {`{"format":1,"op":"x","ranks":1,"seconds":[1,-1]}` + "\n", 0, []string{"seconds[1] is -1"}, ""},
+		"huge number":   {`{"format":1,"op":"x","ranks":1,"seconds":[1e999]}` + "\n", 0, []string{"F:1: "}, ""},
+		"bad limit":     {`{"format":1,"op":"x","ranks":1,"limit":{"name":"a"}}` + "\n", 0, []string{"limit of 0 GB/s"}, ""},
+		"newer":         {good + `{"format":2}` + "\n" + good, 1, nil, "F:2: newer record format: 2"},
+		"newer type":    {`{"format":7,"seconds":{"median":1}}` + "\n", 0, nil, "F:1: newer record format: 7"},
+		"long line":     {`{"op":"` + strings.Repeat("x", maxLine) + "\"}\n" + good, 1, []string{"F:1: passed over"}, ""},
+		"no zstd":       {"(\xb5/", 0, []string{"F:1: "}, ""},
+		"bad zstd":      {"(\xb5/\xfdgarbage that is no frame", 0, nil, "F: damaged"},
+		"deep":          {strings.Repeat("[", 1<<20) + "\n" + good, 1, []string{"F:1: "}, ""},
+	} {
+		got, warnings, err := Read(strings.NewReader(c.text), "F")
+		if len(got) != c.records || len(warnings) != len(c.warnings) {
+			t.Errorf("%s: %d records, want %d; warnings %q", name, len(got), c.records, warnings)
+			continue
+		}
+		for i, w := range c.warnings {
+			if !strings.Contains(warnings[i], w) {
+				t.Errorf("%s: warning %q; want %q in it", name, warnings[i], w)
+			}
+		}
+		if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%s: error %v; want %q", name, err, c.err)
+		}
+	}
+	if _, _, err := Read(strings.NewReader(`{"format":9}`), "F"); !errors.Is(err, ErrNewer) {
+		t.Errorf("not ErrNewer: %v", err)
+	}
+}
+
+func TestWarningsAreBounded(t *testing.T) {
+	got, warnings, err := Read(strings.NewReader(strings.Repeat("?\n", 5000)+good), "F")
+	if err != nil || len(got) != 1 || len(warnings) != maxWarnings+1 || !strings.Contains(warnings[maxWarnings], "4980 more") {
+		t.Errorf("%d records, %d warnings, last %q, %v", len(got), len(warnings), warnings[len(warnings)-1], err)
+	}
+}
+
+// A small file that unpacks to more than any results file is refused.
+func TestBomb(t *testing.T) {
+	var file bytes.Buffer
+	z, err := zstd.NewWriter(&file, zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	zeros := make([]byte, 1<<20)
+	for range maxText>>20 + 1 {
+		if _, err := z.Write(zeros); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := Read(&file, "F"); err == nil || !strings.Contains(err.Error(), "more than 2 GiB") {
+		t.Errorf("%d bytes: %v", file.Len(), err)
+	}
+}
+
+// A stream that fails is an error, with the records before it.
+func TestBrokenStream(t *testing.T) {
+	broken := errors.New("cable pulled")
+	got, _, err := Read(io.MultiReader(strings.NewReader(good), failing{broken}), "F")
+	if !errors.Is(err, broken) || len(got) != 1 {
+		t.Errorf("%d records, %v", len(got), err)
+	}
+}
+
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
+
+// Whatever a file holds, reading ends, what is read is valid, and rendering
+// it in every format does not fail.
+func FuzzRead(f *testing.F) {
+	var packed bytes.Buffer
+	z, err := zstd.NewWriter(&packed)
+	if err != nil {
+		f.Fatal(err)
+	}
+	z.Write([]byte(good))
+	z.Close()
+	full, err := encode(sample("cross", "ring", 2, 1<<20, 1e-3, 2e-3))
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, seed := range [][]byte{[]byte(good), packed.Bytes(), full, append(full, "\n{"...), []byte(`{"format":2}`)} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		results, _, _ := Read(bytes.NewReader(data), "F")
+		for i := range results {
+			if err := results[i].Check(); err != nil {
+				t.Fatalf("record %d: %v", i, err)
+			}
+		}
+		for _, format := range Formats() {
+			if err := Render(io.Discard, format, results); err != nil {
+				t.Fatalf("%s: %v", format, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,126 @@
+package reports
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// sheet is the figures of one table: they differ in size, scope and algorithm.
+type sheet struct {
+	figures []*Figure
+	scopes  []string // in the order of the table
+}
+
+// runs splits results by run, in order of appearance.
+func runs(results []Result) [][]Result {
+	at := map[string]int{}
+	var out [][]Result
+	for _, r := range results {
+		i, ok := at[r.Run]
+		if !ok {
+			i = len(out)
+			at[r.Run] = i
+			out = append(out, nil)
+		}
+		out[i] = append(out[i], r)
+	}
+	return out
+}
+
+func sheets(figures []Figure) []*sheet {
+	at := map[string]*sheet{}
+	var out []*sheet
+	for i := range figures {
+		f := &figures[i]
+		k := f.Result
+		k.Algorithm, k.Auto, k.Scope, k.Ranks, k.Groups, k.Bytes = "", false, "", 0, 0, 0
+		key := k.key()
+		s := at[key]
+		if s == nil {
+			s = &sheet{}
+			at[key] = s
+			out = append(out, s)
+		}
+		s.figures = append(s.figures, f)
+		s.scopes = appendNew(s.scopes, f.Scope)
+	}
+	for _, s := range out {
+		s.sort()
+	}
+	return out
+}
+
+// sort orders by size, then scope, then algorithm as first measured.
+func (s *sheet) sort() {
+	slices.SortStableFunc(s.scopes, func(a, b string) int { return scopeOrder(a) - scopeOrder(b) })
+	slices.SortStableFunc(s.figures, func(a, b *Figure) int {
+		if d := a.asked() - b.asked(); d != 0 {
+			return int(min(max(d, -1), 1))
+		}
+		return scopeOrder(a.Scope) - scopeOrder(b.Scope)
+	})
+}
+
+func scopeOrder(scope string) int {
+	known := []string{"intra", "cross", "global"}
+	if i := slices.Index(known, scope); i >= 0 {
+		return i
+	}
+	return len(known)
+}
+
+// head says what all rows share, and what each scope is.
+func (s *sheet) head(b *bytes.Buffer, varies []string) {
+	f := s.figures[0]
+	place := "out of place"
+	if f.InPlace {
+		place = "in place"
+	}
+	fmt.Fprintf(b, "%s %s, %s", name(f.Op), strings.TrimSpace(name(f.Dtype)+" "+name(f.Redop)), place)
+	if f.Root != nil {
+		fmt.Fprintf(b, ", root %d", *f.Root)
+	}
+	fmt.Fprintf(b, ", %s, %s engine, %s memory, %d nodes", name(f.Mode), name(f.Engine), name(f.Memory), f.Nodes)
+	if f.Aggregate > 1 {
+		fmt.Fprintf(b, ", %d at a time", f.Aggregate)
+	}
+	for _, k := range varies {
+		fmt.Fprintf(b, ", %s", setting(k, redact(f.Config)[k]))
+	}
+	b.WriteByte('\n')
+	for _, scope := range s.scopes {
+		var what []string
+		for _, f := range s.figures {
+			if f.Scope == scope && len(what) < maxKinds {
+				what = appendNew(what, f.kind())
+			}
+		}
+		for _, w := range what {
+			fmt.Fprintf(b, "  %-6s  %s\n", name(scope), w)
+		}
+	}
+}
+
+// maxKinds bounds the lines on one scope; one is usual.
+const maxKinds = 4
+
+// kind is what a scope's rows have in common, the limit's name above all.
+func (f *Figure) kind() string {
+	w := fmt.Sprintf("%d group%s of %d rank%s", max(f.Groups, 1), plural(f.Groups), f.Ranks, plural(f.Ranks))
+	if f.Link != "" {
+		w += " over " + name(f.Link)
+	}
+	if f.Limit != nil {
+		w += fmt.Sprintf("; limit %s GB/s: %s (%s)", rateText(f.Limit.GBps, true), name(f.Limit.Name), prose(f.Limit.How))
+	}
+	return w
+}
+
+func plural(n int) string {
+	if n > 1 {
+		return "s"
+	}
+	return ""
+}

@@ -1,0 +1,176 @@
+package reports
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Summary writes what each run was: when, on which nodes, with which effective
+// settings, and what is to be known of all its results.
+func Summary(w io.Writer, results []Result) error {
+	var b bytes.Buffer
+	for _, run := range runs(results) {
+		summary(&b, run)
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+func summary(b *bytes.Buffer, run []Result) {
+	first, last := run[0].Time, run[0].Time
+	launches := map[int]bool{}
+	var hosts, sources []string
+	warm := [2]int{run[0].Warmup, run[0].Warmup}
+	iters := [2]int{}
+	settled, failed, wrong := 0, 0, 0
+	var skews []float64
+	timed := 0
+	for _, r := range run {
+		if r.Time.Before(first) {
+			first = r.Time
+		}
+		if r.Time.After(last) {
+			last = r.Time
+		}
+		launches[r.Launch] = true
+		if len(sources) < maxKinds {
+			sources = appendNew(sources, r.Source)
+		}
+		if len(r.Hosts) > len(hosts) {
+			hosts = r.Hosts
+		}
+		if r.Wrong != nil && *r.Wrong > 0 {
+			wrong++
+		}
+		if r.Error != "" || len(r.Seconds) == 0 {
+			failed++
+			continue
+		}
+		if timed++; timed == 1 {
+			warm, iters = [2]int{r.Warmup, r.Warmup}, [2]int{len(r.Seconds), len(r.Seconds)}
+		}
+		warm = [2]int{min(warm[0], r.Warmup), max(warm[1], r.Warmup)}
+		iters = [2]int{min(iters[0], len(r.Seconds)), max(iters[1], len(r.Seconds))}
+		if r.Settled {
+			settled++
+		}
+		if r.Skew != nil {
+			skews = append(skews, *r.Skew)
+		}
+	}
+	row := func(head, format string, args ...any) {
+		fmt.Fprintf(b, "%-10s %s\n", head, fmt.Sprintf(format, args...))
+	}
+	row("run", "%s, %s to %s, by %s", name(run[0].Run), first.UTC().Format(time.DateTime), last.UTC().Format("15:04:05 UTC"), prose(strings.Join(sources, ", ")))
+	row("nodes", "%d%s", run[0].Nodes, hostList(hosts))
+	row("results", "%d in %d launch%s; %d failed, %d with wrong data", len(run), len(launches), map[bool]string{true: "", false: "es"}[len(launches) == 1], failed, wrong)
+	if timed > 0 {
+		row("iterations", "%s, after a warm-up of %s; the warm-up settled in %d of %d", span(iters), span(warm), settled, timed)
+	}
+	if s, ok := Describe(skews); ok {
+		row("skew", "%s between a group's first and last start (median), at most %s", timeText(s.Median), timeText(s.Max))
+	} else if timed > 0 {
+		row("skew", "not measured")
+	}
+	settings(b, run)
+	for _, n := range common(run) {
+		row("note", "%s", prose(n))
+	}
+}
+
+// settings are those that all results share, by name; the others stand over
+// the tables that they belong to.
+func settings(b *bytes.Buffer, run []Result) {
+	config := redact(run[0].Config)
+	varies := varying(run)
+	var set []string
+	for _, k := range sortedKeys(config) {
+		if !slices.Contains(varies, k) {
+			set = append(set, setting(k, config[k]))
+		}
+	}
+	// Wrapped to the width of the tables.
+	text := "settings  "
+	for _, s := range set {
+		if len(text)+1+len(s) > 110 {
+			fmt.Fprintln(b, text)
+			text = strings.Repeat(" ", 10)
+		}
+		text += " " + s
+	}
+	if len(set) > 0 {
+		fmt.Fprintln(b, text)
+	}
+}
+
+func setting(key, value string) string {
+	if value == "" {
+		return name(key) + `=""`
+	}
+	return name(key) + "=" + name(value)
+}
+
+// varying lists the settings whose values differ between a run's results.
+func varying(run []Result) []string {
+	differ := map[string]string{}
+	for _, r := range run[1:] {
+		for k := range r.Config {
+			if v, ok := run[0].Config[k]; !ok || v != r.Config[k] {
+				differ[k] = ""
+			}
+		}
+		for k := range run[0].Config {
+			if _, ok := r.Config[k]; !ok {
+				differ[k] = ""
+			}
+		}
+	}
+	return sortedKeys(differ)
+}
+
+// common are the notes that every result of a run has.
+func common(run []Result) []string {
+	var notes []string
+	for _, n := range run[0].Notes {
+		if !slices.ContainsFunc(run, func(r Result) bool { return !slices.Contains(r.Notes, n) }) {
+			notes = append(notes, n)
+		}
+	}
+	return notes
+}
+
+func sortedKeys(m map[string]string) []string {
+	var keys []string
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func span(r [2]int) string {
+	if r[0] == r[1] {
+		return fmt.Sprint(r[0])
+	}
+	return fmt.Sprintf("%d to %d", r[0], r[1])
+}
+
+// hostList is at most eight names.
+func hostList(hosts []string) string {
+	if len(hosts) == 0 {
+		return ""
+	}
+	var names []string
+	for i, h := range hosts {
+		if i == 8 {
+			names = append(names, fmt.Sprintf("and %d more", len(hosts)-i))
+			break
+		}
+		names = append(names, name(h))
+	}
+	return ": " + strings.Join(names, ", ")
+}

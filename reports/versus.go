@@ -1,0 +1,72 @@
+package reports
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+)
+
+// versus is the comparison of scopes: a row a size, the best algorithm of each.
+func (s *sheet) versus(b *bytes.Buffer) error {
+	heads, align := []string{"SIZE"}, "l"
+	for _, scope := range s.scopes {
+		heads = append(heads, strings.ToUpper(name(scope)), "TIME", "BUSBW", "SHARE")
+		align += "lrrr"
+	}
+	heads = append(heads, "CROSS/INTRA")
+	var rows [][]string
+	rates, work := map[string][]float64{}, map[string][]float64{}
+	for at := 0; at < len(s.figures); {
+		end := at
+		for end < len(s.figures) && s.figures[end].asked() == s.figures[at].asked() {
+			end++
+		}
+		best := map[string]*Figure{}
+		for _, f := range s.figures[at:end] {
+			bus, ok := f.Busbw()
+			if !ok {
+				continue
+			}
+			if g := best[f.Scope]; g != nil {
+				if top, _ := g.Busbw(); top >= bus {
+					continue
+				}
+			}
+			best[f.Scope] = f
+		}
+		row := []string{sizeText(s.figures[at].asked())}
+		for _, scope := range s.scopes {
+			f := best[scope]
+			if f == nil {
+				row = append(row, none, none, none, none)
+				continue
+			}
+			c := cellsOf(f, false)
+			row = append(row, c.algorithm, c.time, c.busbw, c.share)
+			if len(best) == len(s.scopes) {
+				bus, _ := f.Busbw()
+				rates[scope] = append(rates[scope], bus)
+				work[scope] = append(work[scope], float64(f.Bytes))
+			}
+		}
+		ratio := none
+		if best["cross"] != nil && best["intra"] != nil {
+			ratio = quotient(best["cross"], best["intra"])
+		}
+		rows = append(rows, append(row, ratio))
+		at = end
+	}
+	foot := []string{"all"}
+	for _, scope := range s.scopes {
+		foot = append(foot, "", "", rateText(Rate(rates[scope], work[scope])), "")
+	}
+	cross, ok1 := Rate(rates["cross"], work["cross"])
+	intra, ok2 := Rate(rates["intra"], work["intra"])
+	foot = append(foot, rateText(cross/intra, ok1 && ok2))
+	fmt.Fprintf(b, "\ncross-node versus intra-node, %s: the best algorithm of each scope\n", name(s.figures[0].Op))
+	if err := draw(b, heads, align+"r", rows, foot); err != nil {
+		return err
+	}
+	b.WriteString("  busbw in GB/s (1e9 B/s); all: the bytes of all sizes that every scope has, over their time\n")
+	return nil
+}
