@@ -3,19 +3,194 @@ package reduce
 import "unsafe"
 
 // Kernels are the functions for one element type and operator on this
-// processor. n counts elements; pointers need only the element's alignment;
-// dst may equal a or b but must not overlap them otherwise.
+// processor. Counts are of elements; pointers need only the element's alignment;
+// a dst may equal a source but must not overlap one otherwise. A Kernels is
+// never written after For made it, so that ranks may share it.
+//
+// What an element of the result is, to the bit, on every processor:
+//
+//   - Integers wrap, as in Go.
+//   - float and double: one IEEE 754 operation for each source, rounded to
+//     nearest even, subnormals kept.
+//   - half, bfloat16, f8e4m3 and f8e5m2: the operands widen to float, which is
+//     exact, the operation is done in float, and its result is rounded to nearest
+//     even, once per source. half, bfloat16 and f8e5m2 overflow to infinity;
+//     f8e4m3 has none (OCP E4M3FN) and saturates at ±448.
+//   - min is "a < b ? a : b", max is "a > b ? a : b", a being what has been
+//     combined so far: of -0 and +0, and of a number and a NaN, b wins.
+//   - Where a result is a NaN it is a NaN everywhere, but its sign and payload
+//     may differ from one processor to another.
 type Kernels struct {
 	Dtype Dtype
 	Op    Op
-	ISA   string // "avx512", "avx2", "neon", "portable"
+	ISA   string // one of ISAs
 
-	// Two does dst[i] = a[i] op b[i] (avg adds; Finish divides).
-	Two func(dst, a, b unsafe.Pointer, n int)
-	// Stream is Two with stores that bypass the caches, for a dst that nobody
-	// reads soon; dst must differ from a and b.
-	Stream func(dst, a, b unsafe.Pointer, n int)
 	// Finish divides n sums by ranks, in place, once a chunk holds every
-	// rank's contribution; nil unless Op is Avg.
+	// rank's contribution; nil unless Op is Avg. Integers are divided as in
+	// Go, towards zero; the others in their float form, rounded once more.
 	Finish func(dst unsafe.Pointer, n, ranks int)
+
+	vector kernel // nil: portable only
+	grain  int    // vector takes multiples of this many bytes
+	twin   kernel // portable, any number of elements
+}
+
+// kernel combines the bytes from..to of ns sources into nd destinations. It
+// reads each part of all sources before it writes that part of any destination.
+// With stream, the destinations are aligned to lineBytes at from and the stores
+// bypass the caches where they can.
+type kernel func(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+
+// table has a kernel for each type and for each operator up to Max. Avg adds.
+type table [len(dtypes)][Max + 1]kernel
+
+// variant is one instruction set's kernels.
+type variant struct {
+	isa     string
+	grain   int // bytes, a power of two
+	kernels *table
+}
+
+// portable is the name of the kernels in Go, which every processor has.
+const portable = "portable"
+
+// lineBytes is what streaming stores are aligned to: a cache line.
+const lineBytes = 64
+
+// ISAs lists the instruction sets that there are kernels for and that this
+// processor has, best first; the last is "portable".
+func ISAs() []string {
+	var out []string
+	for _, v := range variants() {
+		out = append(out, v.isa)
+	}
+	return append(out, portable)
+}
+
+// For gives the best kernels of this processor.
+func For(d Dtype, o Op) *Kernels {
+	for _, isa := range ISAs() {
+		if k := ForISA(d, o, isa); k != nil {
+			return k
+		}
+	}
+	return nil // not reached: portable has everything
+}
+
+// ForISA gives the kernels of one of ISAs, or nil if it has none for this type
+// and operator.
+func ForISA(d Dtype, o Op, isa string) *Kernels {
+	combine := o
+	if o == Avg {
+		combine = Sum
+	}
+	k := &Kernels{Dtype: d, Op: o, ISA: isa, twin: portableKernel(d, combine)}
+	if o == Avg {
+		k.Finish = divider(d)
+	}
+	if isa == portable {
+		return k
+	}
+	for _, v := range variants() {
+		if v.isa == isa && v.kernels[d][combine] != nil {
+			k.vector, k.grain = v.kernels[d][combine], v.grain
+			return k
+		}
+	}
+	return nil
+}
+
+// Two does dst[i] = a[i] op b[i] (avg adds; Finish divides).
+func (k *Kernels) Two(dst, a, b unsafe.Pointer, n int) {
+	src := [2]unsafe.Pointer{a, b}
+	k.run(local(&dst), local(&src[0]), 1, 2, 0, n*k.Dtype.Size(), false)
+}
+
+// Stream is Two with stores that bypass the caches, for a dst that nobody
+// reads soon; dst must differ from a and b.
+func (k *Kernels) Stream(dst, a, b unsafe.Pointer, n int) {
+	src := [2]unsafe.Pointer{a, b}
+	k.run(local(&dst), local(&src[0]), 1, 2, 0, n*k.Dtype.Size(), true)
+}
+
+// Combine does dst[j][i] = src[0][i] op src[1][i] op … in that order, for every
+// j, in one pass: each source is read once and each dst written once. A dst may
+// equal a source. With stream the stores bypass the caches, which pays when dst
+// is much larger than they are and no dst is a source. avg adds; see CombineAll.
+func (k *Kernels) Combine(dst, src []unsafe.Pointer, n int, stream bool) {
+	if len(dst) == 0 || len(src) == 0 {
+		return
+	}
+	k.run(local(&dst[0]), local(&src[0]), len(dst), len(src), 0, n*k.Dtype.Size(), stream)
+}
+
+// blockBytes is how much CombineAll sums before it divides and hands on: the
+// block is still in the first-level cache then.
+const blockBytes = 8 << 10
+
+// CombineAll is Combine for sources that make up every rank's contribution: the
+// result is final, so avg divides it by ranks before it goes to the destinations.
+func (k *Kernels) CombineAll(dst, src []unsafe.Pointer, n, ranks int, stream bool) {
+	if k.Finish == nil || len(dst) == 0 || len(src) == 0 {
+		k.Combine(dst, src, n, stream)
+		return
+	}
+	size := k.Dtype.Size()
+	total := n * size
+	for from := 0; from < total; from += blockBytes {
+		to := min(from+blockBytes, total)
+		k.run(local(&dst[0]), local(&src[0]), 1, len(src), from, to, false)
+		k.Finish(unsafe.Add(dst[0], from), (to-from)/size, ranks)
+		if len(dst) > 1 {
+			copier.run(local(&dst[1]), local(&dst[0]), len(dst)-1, 1, from, to, stream)
+		}
+	}
+}
+
+// run combines the bytes from..to: by vectors, streaming where it was asked for
+// and all destinations are aligned alike, and the rest by the portable twin.
+func (k *Kernels) run(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool) {
+	if stream && k.vector != nil && to-from >= 2*lineBytes {
+		if head, ok := toLine(unsafe.Slice(dst, nd), from); ok {
+			k.plain(dst, src, nd, ns, from, from+head)
+			from += head
+			k.vector(dst, src, nd, ns, from, from+(to-from)&^(k.grain-1), true)
+			from += (to - from) &^ (k.grain - 1)
+		}
+	}
+	k.plain(dst, src, nd, ns, from, to)
+}
+
+func (k *Kernels) plain(dst, src *unsafe.Pointer, nd, ns, from, to int) {
+	if k.vector != nil && to-from >= k.grain {
+		end := from + (to-from)&^(k.grain-1)
+		k.vector(dst, src, nd, ns, from, end, false)
+		from = end
+	}
+	if from < to {
+		k.twin(dst, src, nd, ns, from, to, false)
+	}
+}
+
+// toLine is how many bytes it is from every pointer plus offset to the next
+// cache line; not ok if they differ.
+func toLine(p []unsafe.Pointer, offset int) (n int, ok bool) {
+	n = int(-(uintptr(p[0]) + uintptr(offset)) & (lineBytes - 1))
+	for _, q := range p[1:] {
+		if (uintptr(p[0])^uintptr(q))&(lineBytes-1) != 0 {
+			return 0, false
+		}
+	}
+	return n, true
+}
+
+// local hides p from the compiler's escape analysis: a kernel is called through
+// a variable, so that it is taken to keep its arguments, but none does, and p may
+// stay on the stack. Otherwise every call would allocate.
+//
+//go:nosplit
+//go:nocheckptr
+func local(p *unsafe.Pointer) *unsafe.Pointer {
+	x := uintptr(unsafe.Pointer(p))
+	return *(**unsafe.Pointer)(unsafe.Pointer(&x))
 }

@@ -1,0 +1,6 @@
+//go:build !amd64
+
+package reduce
+
+// variants is empty: there are only the portable kernels.
+func variants() []variant { return nil }
