@@ -113,17 +113,17 @@ next:
 // Void says that the data was wrong, so that the times mean nothing.
 func (f *Figure) Void() bool { return f.Result.Wrong != nil && *f.Result.Wrong > 0 }
 
-// Algbw is S over the median time, GB/s; ok is false where nothing valid was timed.
+// Algbw is S over the median time, GB/s; ok is false where nothing valid was
+// timed, and for one rank, which sends to nobody.
 func (f *Figure) Algbw() (gbps float64, ok bool) {
-	if !f.Timed || f.Void() || f.Stats.Median <= 0 {
+	if !f.Timed || f.Void() || f.Ranks < 2 || f.Stats.Median <= 0 {
 		return 0, false
 	}
 	return float64(f.Bytes) / f.Stats.Median / 1e9, true
 }
 
 // Busbw is Algbw times the operation's factor, as nccl-tests defines it; ok is
-// false for one rank, where nothing crosses a bus, and for an operation whose
-// factor is not known.
+// also false for an operation whose factor is not known.
 func (f *Figure) Busbw() (gbps float64, ok bool) {
 	alg, ok := f.Algbw()
 	if !ok {
@@ -146,6 +146,11 @@ func (f *Figure) Share() (share float64, ok bool) {
 	return bus / f.Limit.GBps, true
 }
 
+// Skewed says that ranks started too far apart for a verdict.
+func (f *Figure) Skewed() bool {
+	return f.Timed && f.Skew != nil && *f.Skew > skewBound*f.Stats.Median
+}
+
 // Remarks are the figure's notes and what its own numbers make doubtful.
 func (f *Figure) Remarks() []string {
 	remarks := append([]string(nil), f.Notes...)
@@ -158,7 +163,7 @@ func (f *Figure) Remarks() []string {
 	if !f.Settled {
 		remarks = append(remarks, "not settled")
 	}
-	if f.Skew != nil && *f.Skew > skewBound*f.Stats.Median {
+	if f.Skewed() {
 		remarks = append(remarks, fmt.Sprintf("skew > %.0f %%: no verdict", 100*skewBound))
 	}
 	if f.Stats.Interval == nil {

@@ -82,7 +82,7 @@ func (s *sheet) head(b *bytes.Buffer, varies []string) {
 	if f.Root != nil {
 		fmt.Fprintf(b, ", root %d", *f.Root)
 	}
-	fmt.Fprintf(b, ", %s, %s engine, %s memory, %d nodes", name(f.Mode), name(f.Engine), name(f.Memory), f.Nodes)
+	fmt.Fprintf(b, ", %s, %s engine, %s memory, %d node%s", name(f.Mode), name(f.Engine), name(f.Memory), f.Nodes, plural(f.Nodes))
 	if f.Aggregate > 1 {
 		fmt.Fprintf(b, ", %d at a time", f.Aggregate)
 	}
@@ -123,4 +123,39 @@ func plural(n int) string {
 		return "s"
 	}
 	return ""
+}
+
+// remarks says below a table what concerns some of its rows.
+func (s *sheet) remarks(b *bytes.Buffer) {
+	rows := map[string][]string{}
+	var order []string
+	for _, f := range s.figures {
+		c := cellsOf(f, false)
+		row := strings.Join([]string{sizeText(f.asked()), c.scope, c.algorithm}, " ")
+		for _, r := range f.sentences() {
+			if rows[r] == nil {
+				order = append(order, r)
+			}
+			rows[r] = append(rows[r], row)
+		}
+	}
+	const shown = 3
+	outliers, samples := 0, 0
+	for _, f := range s.figures {
+		outliers += f.Stats.Outliers
+		samples += f.Stats.N
+	}
+	for _, r := range order {
+		where := rows[r]
+		switch n := len(where); {
+		case n == len(s.figures) && n > 1:
+			where = []string{"all rows"}
+		case n > shown:
+			where = append(where[:shown:shown], fmt.Sprintf("and %d more", n-shown))
+		}
+		fmt.Fprintf(b, "  %s: %s\n", r, strings.Join(where, ", "))
+	}
+	if outliers > 0 {
+		fmt.Fprintf(b, "  %d of %d samples lie more than 1.5 interquartile ranges outside the quartiles; all are counted in\n", outliers, samples)
+	}
 }

@@ -9,6 +9,13 @@ import (
 	"github.com/olekukonko/tablewriter/tw"
 )
 
+// legend explains the columns once, below all tables.
+const legend = `
+TIME: median of the slowest rank. ±95 %: interval of the median. TAIL: p99 of 100 samples or more, else the maximum.
+ALGBW, BUSBW, LIMIT: GB/s (1e9 B/s). SHARE: busbw of the limit. ?: skew too large for a verdict.
+` + none + `: not measured, or not applicable (one rank has no bandwidth).
+`
+
 // table is the text for people: what was run, then for each operation all
 // figures, and the best of each scope side by side.
 func table(b *bytes.Buffer, results []Result, colour bool) error {
@@ -37,6 +44,9 @@ func table(b *bytes.Buffer, results []Result, colour bool) error {
 				return err
 			}
 		}
+	}
+	if len(results) > 0 {
+		b.WriteString(legend)
 	}
 	return nil
 }
@@ -104,7 +114,11 @@ func ratio(f *Figure, intra map[twin]*Figure) string {
 func quotient(f, g *Figure) string {
 	a, ok1 := f.Busbw()
 	b, ok2 := g.Busbw()
-	return rateText(a/b, ok1 && ok2 && b > 0)
+	text := rateText(a/b, ok1 && ok2 && b > 0)
+	if text != none && (f.Skewed() || g.Skewed()) {
+		text += "?"
+	}
+	return text
 }
 
 // draw lays out a table without vertical lines. align has an l (left) or an r

@@ -67,6 +67,6 @@ func (s *sheet) versus(b *bytes.Buffer) error {
 	if err := draw(b, heads, align+"r", rows, foot); err != nil {
 		return err
 	}
-	b.WriteString("  busbw in GB/s (1e9 B/s); all: the bytes of all sizes that every scope has, over their time\n")
+	b.WriteString("  all: the bytes of all sizes that every scope has, over their time\n")
 	return nil
 }
