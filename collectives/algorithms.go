@@ -197,8 +197,7 @@ func Pieces(op Op, name string, p Params, bytes, chunkBytes int64) int {
 	for r := range p.Ranks {
 		steps = max(steps, s.Len(r))
 	}
-	// The double trees share out their pieces, so that one piece may visit no
-	// rank twice but two pieces together cost more than twice the cheapest.
+	// The steps grow with the pieces, and the busiest rank's no faster.
 	pieces = min(pieces, int64(maxSteps/steps), math.MaxInt32/int64(shape.Blocks))
 	return int(max(1, pieces))
 }

@@ -3,6 +3,7 @@ package collectives
 import (
 	"errors"
 	"fmt"
+	"iter"
 )
 
 // maxStates bounds how many chunks' contents Check follows at once (16 bytes
@@ -62,10 +63,8 @@ func checkChunks(op Op, s Schedule, root, from, until int) error {
 	state := make([]held, n*width)
 	for r := range n {
 		mine := held{tag(r), 1}
-		for c := range width {
-			if Inputs(op, shape, r, root, (from+c)/shape.Pieces) {
-				state[r*width+c] = mine
-			}
+		for c := range inputs(op, shape, r, root).chunks(shape, from, until) {
+			state[r*width+c-from] = mine
 		}
 	}
 	at := func(rank int, st Step) *held {
@@ -105,21 +104,35 @@ func checkChunks(op Op, s Schedule, root, from, until int) error {
 		all = held{all.sum + tag(r), all.count + 1}
 	}
 	for r := range n {
-		for c := range width {
-			block := (from + c) / shape.Pieces
-			if !Outputs(op, shape, r, root, block) {
-				continue
-			}
+		for c := range outputs(op, shape, r, root).chunks(shape, from, until) {
 			want := all
 			if !op.Reduces() {
-				want = held{tag(source(op, shape, root, block)), 1}
+				want = held{tag(source(op, shape, root, c/shape.Pieces)), 1}
 			}
-			if got := state[r*width+c]; got != want {
-				return explain(op, s, root, r, from+c, got)
+			if got := state[r*width+c-from]; got != want {
+				return explain(op, s, root, r, c, got)
 			}
 		}
 	}
 	return nil
+}
+
+// chunks yields the chunks in [from, until) of the blocks.
+func (b blockSet) chunks(s Shape, from, until int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		skip := max(0, (from/s.Pieces-b.first)/b.stride)
+		for i := skip; i < b.count; i++ {
+			first := (b.first + i*b.stride) * s.Pieces
+			if first >= until {
+				return
+			}
+			for c := max(first, from); c < min(first+s.Pieces, until); c++ {
+				if !yield(c) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // source is the rank whose input a block of a copying operation is.
@@ -144,7 +157,7 @@ func explain(op Op, s Schedule, root, rank, chunk int, got held) error {
 	state := make([][]int32, n)
 	for r := range n {
 		state[r] = make([]int32, n)
-		if Inputs(op, shape, r, root, block) {
+		if inputs(op, shape, r, root).has(block) {
 			state[r][r] = 1
 		}
 	}

@@ -57,14 +57,13 @@ func Place(op Op, s Shape, rank, root, chunk int, count int64, elemSize int) (in
 	length := s.BlockLen(op, count, elemSize)
 	within := off - min(int64(block)*length, off) // offset in the chunk's own block, for buffers of one block
 	in, out = at(Nowhere, 0), at(Work, off)
-	hasIn, hasOut := Inputs(op, s, rank, root, block), Outputs(op, s, rank, root, block)
-	if hasIn {
+	if inputs(op, s, rank, root).has(block) {
 		in = at(In, off)
 		if op == AllGather || op == Gather {
 			in.Off = int(within)
 		}
 	}
-	if hasOut {
+	if outputs(op, s, rank, root).has(block) {
 		out = at(Out, off)
 		switch op {
 		case ReduceScatter, Scatter:
@@ -77,34 +76,46 @@ func Place(op Op, s Shape, rank, root, chunk int, count int64, elemSize int) (in
 	return in, out
 }
 
-// Inputs says whether the rank's input has the block.
-func Inputs(op Op, s Shape, rank, root, block int) bool {
-	switch op {
-	case AllReduce, Reduce, ReduceScatter:
-		return true
-	case Broadcast, Scatter:
-		return rank == root
-	case AllToAll:
-		return block/s.Ranks == rank
-	default: // all_gather, gather, sendrecv: one block of its own
-		return block == rank
-	}
+// blockSet is count blocks, from first on, stride apart.
+type blockSet struct{ first, count, stride int }
+
+func (b blockSet) has(block int) bool {
+	d := block - b.first
+	return d >= 0 && d%b.stride == 0 && d/b.stride < b.count
 }
 
-// Outputs says whether the rank's result has the block.
-func Outputs(op Op, s Shape, rank, root, block int) bool {
+// inputs is the blocks that the rank's input has.
+func inputs(op Op, s Shape, rank, root int) blockSet {
+	switch op {
+	case AllReduce, Reduce, ReduceScatter:
+		return blockSet{0, s.Blocks, 1}
+	case Broadcast, Scatter:
+		if rank != root {
+			return blockSet{0, 0, 1}
+		}
+		return blockSet{0, s.Blocks, 1}
+	case AllToAll:
+		return blockSet{rank * s.Ranks, s.Ranks, 1}
+	}
+	return blockSet{rank, 1, 1} // all_gather, gather, sendrecv: its own
+}
+
+// outputs is the blocks that the rank's result has.
+func outputs(op Op, s Shape, rank, root int) blockSet {
 	switch op {
 	case AllReduce, Broadcast, AllGather:
-		return true
+		return blockSet{0, s.Blocks, 1}
 	case Reduce, Gather:
-		return rank == root
-	case ReduceScatter, Scatter:
-		return block == rank
+		if rank != root {
+			return blockSet{0, 0, 1}
+		}
+		return blockSet{0, s.Blocks, 1}
 	case AllToAll:
-		return block%s.Ranks == rank
-	default: // sendrecv: rank r sends to r+1
-		return (block+1)%s.Ranks == rank
+		return blockSet{rank, s.Ranks, s.Ranks}
+	case SendRecv:
+		return blockSet{mod(rank-1, s.Ranks), 1, 1} // rank r sends to r+1
 	}
+	return blockSet{rank, 1, 1} // reduce_scatter, scatter: its own
 }
 
 func roundUp(n, to int64) int64 { return (n + to - 1) / to * to }

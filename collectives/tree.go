@@ -102,6 +102,9 @@ func (t tree) Len(rank int) int {
 func (t tree) Step(rank, i int) Step {
 	v := mod(rank-t.root, t.shape.Ranks)
 	f, count := t.flows(v)
+	if count == 1 {
+		return t.step(v, f[0], i/f[0].steps, i%f[0].steps)
+	}
 	slot := f[0].from
 	for _, x := range f[1:count] {
 		slot = min(slot, x.from)

@@ -3,9 +3,10 @@ package collectives
 import "fmt"
 
 // maxInFlight bounds the messages that may be under way at once in a walk, and
-// so its memory (about a gigabyte). A ring of 10 000 ranks has some 10 000; only
-// direct schedules of more than about 5000 ranks, n² messages at once, go beyond.
-const maxInFlight = 1 << 25
+// so its memory (some 600 MB). A ring of 10 000 ranks has some 10 000; only
+// schedules that start with a block for every rank, n² messages at once, go
+// beyond it, from 4000 ranks on.
+const maxInFlight = 1 << 24
 
 // walker runs all ranks of a schedule in one goroutine, symbolically: P is what
 // a message carries. Ranks take turns of one receive each, because a rank that
@@ -20,17 +21,18 @@ type walker[P any] struct {
 	// rewritten only when all its sends are complete.
 	synchronous bool
 
+	n, chunks int
 	ranks     []walkRank
 	ready     []int32 // ring buffer of ranks that may have something to do
 	first     int
-	waiting   int // entries of ready
-	index     map[uint64]int32
+	waiting   int   // entries of ready
+	index     table // one more than the link, from rank to rank
 	links     []walkLink
 	messages  []walkMessage[P]
 	free      int32 // list of unused messages
 	inFlight  int
-	untaken   map[uint64]int32 // sends not received yet, by rank and chunk; synchronous only
-	completed int              // ranks at the end of their program
+	untaken   table // sends not received yet, by rank and chunk; synchronous only
+	completed int   // ranks at the end of their program
 }
 
 type walkRank struct {
@@ -59,16 +61,16 @@ type walkMessage[P any] struct {
 
 const none = int32(-1)
 
-func pair(a int, b int32) uint64 { return uint64(uint32(a))<<32 | uint64(uint32(b)) }
-
 // run walks to the end. The error names the rank and step at which the schedule
 // breaks the rules: a step that makes no sense, a receive that meets a send of
 // another chunk, ranks that wait for ever, or a send that nobody receives.
 func (w *walker[P]) run() error {
-	n := w.s.Shape().Ranks
-	w.ranks, w.ready, w.index, w.free = make([]walkRank, n), make([]int32, n), map[uint64]int32{}, none
+	shape := w.s.Shape()
+	n := shape.Ranks
+	w.n, w.chunks = n, shape.Chunks()
+	w.ranks, w.ready, w.index, w.free = make([]walkRank, n), make([]int32, n), newTable(n, n), none
 	if w.synchronous {
-		w.untaken = map[uint64]int32{}
+		w.untaken = newTable(n, w.chunks)
 	}
 	for r := range w.ranks {
 		w.ranks[r] = walkRank{end: w.s.Len(r), outPeer: none, inPeer: none}
@@ -112,17 +114,16 @@ func (w *walker[P]) wake(r int) {
 
 // turn runs rank r until it has received one message, is blocked or has ended.
 func (w *walker[P]) turn(r int) error {
-	state, shape := &w.ranks[r], w.s.Shape()
-	chunks, n := shape.Chunks(), shape.Ranks
+	state := &w.ranks[r]
 	for state.at < state.end {
 		st := w.s.Step(r, state.at)
 		switch {
 		case st.Kind > Combine:
 			return fmt.Errorf("rank %d step %d: kind %d is none of send, recv, combine", r, state.at, st.Kind)
-		case st.Peer < 0 || int(st.Peer) >= n || int(st.Peer) == r:
-			return fmt.Errorf("rank %d step %d: %s chunk %d: peer %d is not another of the %d ranks", r, state.at, st.Kind, st.Chunk, st.Peer, n)
-		case st.Chunk < 0 || int(st.Chunk) >= chunks:
-			return fmt.Errorf("rank %d step %d: %s chunk %d: there are only %d chunks", r, state.at, st.Kind, st.Chunk, chunks)
+		case st.Peer < 0 || int(st.Peer) >= w.n || int(st.Peer) == r:
+			return fmt.Errorf("rank %d step %d: %s chunk %d: peer %d is not another of the %d ranks", r, state.at, st.Kind, st.Chunk, st.Peer, w.n)
+		case st.Chunk < 0 || int(st.Chunk) >= w.chunks:
+			return fmt.Errorf("rank %d step %d: %s chunk %d: there are only %d chunks", r, state.at, st.Kind, st.Chunk, w.chunks)
 		}
 		if st.Kind == Send {
 			if err := w.post(r, st); err != nil {
@@ -131,7 +132,7 @@ func (w *walker[P]) turn(r int) error {
 			state.at++
 			continue
 		}
-		if w.synchronous && w.untaken[pair(r, st.Chunk)] > 0 {
+		if w.synchronous && w.untaken.get(r, int(st.Chunk)) > 0 {
 			state.blocked, state.peer = onChunk, st.Chunk
 			return nil
 		}
@@ -187,7 +188,7 @@ func (w *walker[P]) post(r int, st Step) error {
 	}
 	l.tail = m
 	if w.synchronous {
-		w.untaken[pair(r, st.Chunk)]++
+		w.untaken.set(r, int(st.Chunk), w.untaken.get(r, int(st.Chunk))+1)
 	}
 	if to := &w.ranks[st.Peer]; to.blocked == onPeer && int(to.peer) == r {
 		w.wake(int(st.Peer))
@@ -205,11 +206,11 @@ func (w *walker[P]) take(l *walkLink, m int32) {
 	if !w.synchronous {
 		return
 	}
-	key := pair(int(l.from), chunk)
-	if w.untaken[key]--; w.untaken[key] > 0 {
+	left := w.untaken.get(int(l.from), int(chunk)) - 1
+	w.untaken.set(int(l.from), int(chunk), left)
+	if left > 0 {
 		return
 	}
-	delete(w.untaken, key)
 	if from := &w.ranks[l.from]; from.blocked == onChunk && from.peer == chunk {
 		w.wake(int(l.from))
 	}
@@ -224,12 +225,11 @@ func (w *walker[P]) incoming(r int, peer int32) *walkLink {
 }
 
 func (w *walker[P]) link(from, to int) int32 {
-	key := pair(from, int32(to))
-	l, ok := w.index[key]
-	if !ok {
+	l := w.index.get(from, to) - 1
+	if l == none {
 		l = int32(len(w.links))
 		w.links = append(w.links, walkLink{int32(from), int32(to), none, none})
-		w.index[key] = l
+		w.index.set(from, to, l+1)
 	}
 	return l
 }
