@@ -1,0 +1,205 @@
+package collectives
+
+import (
+	"math"
+	"math/bits"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The closed forms of the literature for one piece on a uniform fabric: c is a
+// chunk's time on the wire, s the whole buffer's.
+func TestSimulateEqualsClosedForms(t *testing.T) {
+	const alpha = 3 * time.Microsecond
+	f := Fabric{Intra: Class{Alpha: alpha, GBps: 10}}
+	for _, n := range []int{2, 4, 5, 8, 13, 16, 64} {
+		bytes := int64(n) * 64 * 1000
+		s := float64(bytes) / 10 // ns
+		c, a, m := s/float64(n), float64(alpha.Nanoseconds()), float64(n-1)
+		log := float64(bits.Len(uint(n - 1)))
+		power := n&(n-1) == 0
+		for _, x := range []struct {
+			op     Op
+			name   string
+			pieces int
+			want   float64
+			when   bool
+		}{
+			{AllReduce, "ring", 1, 2 * m * (a + c), true},
+			{AllGather, "ring", 1, m * (a + c), true},
+			{ReduceScatter, "ring", 1, m * (a + c), true},
+			{AllReduce, "halving", 1, 2*log*a + 2*m*c, true},
+			{AllGather, "halving", 1, log*a + m*c, true},
+			{ReduceScatter, "halving", 1, log*a + m*c, true},
+			{AllReduce, "doubling", 1, log * (a + s), power},
+			{AllReduce, "oneshot", 1, a + m*s, true},
+			{AllReduce, "direct", 1, 2*a + 2*m*c, true},
+			{AllGather, "direct", 1, a + m*c, true},
+			{ReduceScatter, "direct", 1, a + m*c, true},
+			{AllToAll, "direct", 1, m * (a + c), true},
+			{Gather, "direct", 1, a + m*c, true},
+			{Scatter, "direct", 1, a + m*c, true},
+			{SendRecv, "direct", 1, a + s, true},
+			{Broadcast, "direct", 1, a + m*s, true},
+			{Broadcast, "binomial", 1, log * (a + s), power},
+			{Reduce, "binomial", 1, log * (a + s), power},
+			{Broadcast, "chain", 1, m * (a + s), true},
+			{Broadcast, "chain", 10, m*a + (10+m-1)*s/10, true},
+			{Reduce, "chain", 10, m*a + (10+m-1)*s/10, true},
+		} {
+			if !x.when {
+				continue
+			}
+			sched := mustNew(t, x.op, x.name, Params{Ranks: n, Pieces: x.pieces})
+			got, err := Simulate(x.op, sched, bytes, nil, f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if math.Abs(float64(got.Nanoseconds())-x.want) > 2 {
+				t.Errorf("%s %s n=%d pieces=%d: %v, want %.0f ns", x.op, x.name, n, x.pieces, got, x.want)
+			}
+		}
+	}
+}
+
+// A deeply pipelined double tree moves S both ways at about the wire's speed and
+// needs log n hops: far from the ring's n.
+func TestSimulatedTreeIsPipelined(t *testing.T) {
+	f := Fabric{Intra: Class{Alpha: 5 * time.Microsecond, GBps: 10}}
+	const bytes = 256 << 20
+	s := mustNew(t, AllReduce, "tree", Params{Ranks: 64, Pieces: 512})
+	got, err := Simulate(AllReduce, s, bytes, nil, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// 2S/B: an inner node's port takes S/2 from each child and S/2 from its parent.
+	ideal := 2 * bytes / 10e9
+	if got.Seconds() < ideal*0.99 || got.Seconds() > ideal*1.1 {
+		t.Errorf("tree of 64: %v, want about %.3f s", got, ideal)
+	}
+	small, err := Simulate(AllReduce, mustNew(t, AllReduce, "tree", Params{Ranks: 64, Pieces: 1}), 64, nil, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if hops := small.Seconds() / 5e-6; hops < 6 || hops > 13 {
+		t.Errorf("tree of 64, 64 B: %v = %.1f hops, want 2 log n at most", small, hops)
+	}
+	// Broadcast and reduce reach S/B.
+	for _, op := range []Op{Broadcast, Reduce} {
+		got, err := Simulate(op, mustNew(t, op, "tree", Params{Ranks: 64, Pieces: 512}), bytes, nil, f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ideal := bytes / 10e9; got.Seconds() < ideal*0.99 || got.Seconds() > ideal*1.1 {
+			t.Errorf("%s tree of 64: %v, want about %.3f s", op, got, ideal)
+		}
+	}
+}
+
+// The planner's bounds: max(T_in, T_out) ≤ T ≤ T_in + T_out.
+func TestSimulatedHierarchyStaysInItsBounds(t *testing.T) {
+	const g, k, bytes = 8, 4, 1 << 30
+	f := Fabric{Intra: Class{Alpha: time.Microsecond, GBps: 400}, Cross: Class{Alpha: 5 * time.Microsecond, GBps: 50}}
+	nodes := evenNodes(g*k, g)
+	in := 2 * float64(g-1) / g * bytes / 400e9
+	out := 2 * float64(k-1) / k * bytes / g / 50e9
+	last := math.Inf(1)
+	for _, pieces := range []int{1, 4, 16} {
+		s := mustNew(t, AllReduce, "hierarchical", Params{Ranks: g * k, Nodes: nodes, Pieces: pieces})
+		d, err := Simulate(AllReduce, s, bytes, nodes, f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		latency := float64(pieces) * (2*(k-1)*5e-6 + 2e-6)
+		if d.Seconds() < max(in, out) || d.Seconds() > in+out+latency {
+			t.Errorf("%d pieces: %v, want %.4f to %.4f s", pieces, d, max(in, out), in+out)
+		}
+		if d.Seconds() >= last {
+			t.Errorf("%d pieces are not faster than fewer: %v", pieces, d)
+		}
+		last = d.Seconds()
+	}
+	// A flat ring crosses nodes with 2(n-1)/n of S over one NIC at a time.
+	flat, err := Simulate(AllReduce, mustNew(t, AllReduce, "ring", Params{Ranks: g * k}), bytes, nodes, f)
+	if err != nil || flat.Seconds() < 4*last {
+		t.Errorf("flat ring: %v, %v; hierarchical: %.4f s", flat, err, last)
+	}
+}
+
+func TestSimulateCountsCombines(t *testing.T) {
+	f := Fabric{Intra: Class{GBps: 10}}
+	s := mustNew(t, AllReduce, "ring", Params{Ranks: 4})
+	free, err := Simulate(AllReduce, s, 4000*64, nil, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.CombineGBps = 20
+	slow, err := Simulate(AllReduce, s, 4000*64, nil, f)
+	if want := free + 3*3200*time.Nanosecond; err != nil || slow != want {
+		t.Errorf("with combining at 20 GB/s: %v, %v; want %v", slow, err, want)
+	}
+}
+
+func TestSimulateRefuses(t *testing.T) {
+	s := mustNew(t, AllReduce, "ring", Params{Ranks: 4})
+	good := Class{time.Microsecond, 10}
+	for _, c := range []struct {
+		nodes []int
+		f     Fabric
+		want  string
+	}{
+		{nil, Fabric{}, "a link of 0s and 0 GB/s"},
+		{nil, Fabric{Intra: Class{-1, 10}}, "a link of -1ns"},
+		{nil, Fabric{Intra: Class{0, math.NaN()}}, "NaN GB/s"},
+		{[]int{0, 0, 1, 1}, Fabric{Intra: good}, "a link of 0s and 0 GB/s"},
+		{[]int{0}, Fabric{Intra: good, Cross: good}, "the nodes of 1 ranks are given, but there are 4 ranks"},
+		{nil, Fabric{Intra: Class{0, 1e-300}}, "more than can be counted"},
+	} {
+		if _, err := Simulate(AllReduce, s, 1<<20, c.nodes, c.f); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: error %v, want %q", c.f, err, c.want)
+		}
+	}
+	broken := program{Shape{Ranks: 2, Blocks: 1, Pieces: 1, Channels: 1}, [][]Step{{{Recv, 1, 0}}, nil}}
+	if _, err := Simulate(Broadcast, broken, 64, nil, Fabric{Intra: good}); err == nil {
+		t.Error("a schedule that never ends was timed")
+	}
+}
+
+// Queues stay short because ranks take turns: a message or two a rank, though
+// each could run a thousand steps ahead.
+func TestWalkKeepsQueuesShort(t *testing.T) {
+	const n, pieces = 1000, 2
+	w := walker[struct{}]{s: mustNew(t, AllGather, "ring", Params{Ranks: n, Pieces: pieces})}
+	w.send = func(int, Step) (struct{}, error) { return struct{}{}, nil }
+	w.receive = func(int, Step, struct{}) error { return nil }
+	if err := w.run(); err != nil {
+		t.Fatal(err)
+	}
+	if most := len(w.messages); most > n*(pieces+1) {
+		t.Errorf("%d messages were under way at once", most)
+	}
+}
+
+func BenchmarkSimulateRing1000(b *testing.B) {
+	s := mustNew(b, AllReduce, "ring", Params{Ranks: 1000})
+	steps := 0
+	for r := range 1000 {
+		steps += s.Len(r)
+	}
+	for b.Loop() {
+		if _, err := Simulate(AllReduce, s, 1<<30, nil, Fabric{Intra: Class{time.Microsecond, 50}}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(steps), "ns/step")
+}
+
+func BenchmarkCheckRing512(b *testing.B) {
+	s := mustNew(b, AllReduce, "ring", Params{Ranks: 512})
+	for b.Loop() {
+		if err := Check(AllReduce, s, 0); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
