@@ -142,8 +142,8 @@ func New(op Op, name string, p Params) (Schedule, error) {
 
 func (p Params) checked(op Op) (Params, error) {
 	switch {
-	case p.Ranks < 1 || p.Ranks > math.MaxInt32:
-		return p, fmt.Errorf("%d ranks; there must be at least one and fewer than 2^31", p.Ranks)
+	case p.Ranks < 1 || p.Ranks > maxRanks:
+		return p, fmt.Errorf("%d ranks; there must be 1 to %d", p.Ranks, maxRanks)
 	case op.Rooted() && (p.Root < 0 || p.Root >= p.Ranks):
 		return p, fmt.Errorf("root %d is not one of the ranks 0 to %d", p.Root, p.Ranks-1)
 	case p.Nodes != nil && len(p.Nodes) != p.Ranks:
@@ -162,6 +162,9 @@ func (p Params) checked(op Op) (Params, error) {
 }
 
 const (
+	// maxRanks is far beyond any machine; it keeps a wrong number from taking
+	// memory by the gigabyte.
+	maxRanks = 1 << 20
 	// maxSteps bounds a rank's program, which the executor keeps compiled (some
 	// 64 bytes a step).
 	maxSteps = 100_000
@@ -171,11 +174,12 @@ const (
 )
 
 // Pieces is how many pieces each block of S = bytes should have: enough that no
-// chunk exceeds chunkBytes and, where pieces follow each other through a
-// pipeline, twice as many as the pipeline is deep (which costs half as much
-// again as an endless one) unless they would be tiny; but never so many that a
-// rank's program exceeds 100 000 steps. It is 1 where New would fail.
+// chunk exceeds chunkBytes; unless they would be tiny, one for each channel and,
+// where pieces follow each other through a pipeline, twice as many as it is deep
+// (then filling it costs half of the rest); but never so many that a rank's
+// program exceeds 100 000 steps. It is 1 where New would fail.
 func Pieces(op Op, name string, p Params, bytes, chunkBytes int64) int {
+	channels := int64(p.Channels)
 	p.Pieces, p.Channels = 1, 1
 	s, err := New(op, name, p)
 	if err != nil {
@@ -189,6 +193,7 @@ func Pieces(op Op, name string, p Params, bytes, chunkBytes int64) int {
 		limit := max(lineBytes, chunkBytes/lineBytes*lineBytes)
 		pieces = max(1, (block+limit-1)/limit)
 	}
+	pieces = max(pieces, min(channels, block/minPiece))
 	a, _ := find(op, name)
 	if a.depth != nil {
 		pieces = max(pieces, min(2*int64(a.depth(p.Ranks)), block/minPiece))

@@ -44,6 +44,12 @@ func TestPiecesBoundsChunksAndPrograms(t *testing.T) {
 	if got := Pieces(AllReduce, "nonsense", Params{Ranks: 2}, 1<<30, 1); got != 1 {
 		t.Errorf("%d pieces of a schedule that does not exist", got)
 	}
+	if got := Pieces(AllReduce, "ring", Params{Ranks: 2, Channels: 4}, 1<<20, math.MaxInt64); got != 4 {
+		t.Errorf("4 channels get %d pieces", got)
+	}
+	if got := Pieces(AllReduce, "ring", Params{Ranks: 2, Channels: 4}, 1<<10, math.MaxInt64); got != 1 {
+		t.Errorf("4 channels get %d pieces of 1 KiB", got)
+	}
 	// A pipeline has pieces even where no chunk is too large.
 	if got := Pieces(Broadcast, "chain", Params{Ranks: 9}, 1<<20, math.MaxInt64); got != 16 {
 		t.Errorf("a chain of 9 ranks gets %d pieces, want 2 for each of 8 hops", got)

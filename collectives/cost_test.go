@@ -141,6 +141,21 @@ func TestSimulateCountsCombines(t *testing.T) {
 	}
 }
 
+// With pieces the link goes on while a chunk is combined.
+func TestPiecesHideCombines(t *testing.T) {
+	f := Fabric{Intra: Class{GBps: 10}, CombineGBps: 10}
+	var d [2]time.Duration
+	for i, pieces := range []int{1, 16} {
+		var err error
+		if d[i], err = Simulate(AllReduce, mustNew(t, AllReduce, "ring", Params{Ranks: 8, Pieces: pieces}), 64<<20, nil, f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if wire := 14.0 / 8 * (64 << 20) / 10e9; d[1].Seconds() > 1.1*wire || d[0].Seconds() < 1.4*wire {
+		t.Errorf("ring of 8: %v in one piece, %v in 16; the wire alone takes %.4f s", d[0], d[1], wire)
+	}
+}
+
 func TestSimulateRefuses(t *testing.T) {
 	s := mustNew(t, AllReduce, "ring", Params{Ranks: 4})
 	good := Class{time.Microsecond, 10}

@@ -124,6 +124,41 @@ func TestCheckFindsRandomDamage(t *testing.T) {
 	})
 }
 
+// So many chunks that Check walks them in parts: the last one counts too.
+func TestCheckInParts(t *testing.T) {
+	const n = 260
+	if n*n*n <= maxStates {
+		t.Fatal("one part is enough")
+	}
+	s := mustNew(t, AllToAll, "direct", Params{Ranks: n})
+	if err := Check(AllToAll, s, 0); err != nil {
+		t.Fatal(err)
+	}
+	m := written(s)
+	const last = n*n - 2 // the last rank's block for the last but one
+	for i, st := range m.steps[n-2] {
+		if st.Chunk == last {
+			m.steps[n-2][i].Kind = Combine
+		}
+	}
+	if err := Check(AllToAll, m, 0); err == nil || !strings.Contains(err.Error(), "rank 258 step") {
+		t.Errorf("combining the last chunk: %v", err)
+	}
+}
+
+// A table behaves the same whether it fits an array or not.
+func TestTables(t *testing.T) {
+	for _, width := range []int{100, maxDense} {
+		x := newTable(100, width)
+		x.set(99, 7, 5)
+		x.set(7, 99, 3)
+		x.set(7, 99, 0)
+		if x.get(99, 7) != 5 || x.get(7, 99) != 0 || x.get(0, 0) != 0 || len(x.sparse) > 1 {
+			t.Errorf("width %d: %d %d", width, x.get(99, 7), x.get(7, 99))
+		}
+	}
+}
+
 // What a failed Check says.
 func TestCheckMessages(t *testing.T) {
 	one := Shape{Ranks: 2, Blocks: 1, Pieces: 1, Channels: 1}

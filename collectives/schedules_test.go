@@ -82,6 +82,18 @@ func prove(t *testing.T, op Op, name string, p Params) {
 	}
 }
 
+// Only the schedules that say so need buffered sends.
+func TestBufferedIsTrue(t *testing.T) {
+	each(func(op Op, name string) {
+		s := written(mustNew(t, op, name, Params{Ranks: 5, Pieces: 2}))
+		buffered := s.shape.Buffered
+		s.shape.Buffered = false
+		if err := Check(op, s, 0); (err != nil) != buffered {
+			t.Errorf("%s %s says Buffered: %v; with sends that complete when received: %v", op, name, buffered, err)
+		}
+	})
+}
+
 // Random cases beyond, small or large.
 func TestRandomSchedulesAreProved(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -194,64 +206,6 @@ func TestTextbookCounts(t *testing.T) {
 	}
 }
 
-// In the double tree a rank is an inner node of at most one tree, and the trees
-// are as flat as binary trees can be.
-func TestDoubleTree(t *testing.T) {
-	for n := 2; n <= 300; n++ {
-		for _, rooted := range []bool{false, true} {
-			tree := doubleTree{rooted}
-			var tops [2]int
-			for v := range n {
-				inner := 0
-				for w := range 2 {
-					children := tree.children(v, n, w)
-					for i := range children {
-						if c := tree.child(v, n, w, i); tree.parent(c, n, w) != v || tree.depth(c, n, w) != tree.depth(v, n, w)+1 {
-							t.Fatalf("n=%d rooted=%v tree %d: %d is child %d of %d, but its parent is %d", n, rooted, w, c, i, v, tree.parent(c, n, w))
-						}
-					}
-					if children > 0 && !(rooted && v == 0) {
-						inner++
-					}
-					if tree.parent(v, n, w) < 0 {
-						tops[w] = v
-					}
-					if d := tree.depth(v, n, w); d > treeDepth(n) {
-						t.Fatalf("n=%d rooted=%v tree %d: rank %d at depth %d", n, rooted, w, v, d)
-					}
-				}
-				if inner > 1 {
-					t.Errorf("n=%d rooted=%v: rank %d is an inner node of both trees", n, rooted, v)
-				}
-			}
-			if !rooted && tops[0] == tops[1] {
-				t.Errorf("n=%d: both trees have root %d", n, tops[0])
-			}
-		}
-	}
-}
-
-// With more than one channel half of a ring's and a chain's pieces run the other way.
-func TestChannelsUseBothDirections(t *testing.T) {
-	for _, c := range []struct {
-		op   Op
-		name string
-	}{{AllReduce, "ring"}, {AllGather, "ring"}, {ReduceScatter, "ring"}, {Broadcast, "chain"}, {Reduce, "chain"}} {
-		for channels := 1; channels <= 2; channels++ {
-			s := mustNew(t, c.op, c.name, Params{Ranks: 5, Pieces: 2, Channels: channels})
-			peers := map[int32]bool{}
-			for i := range s.Len(2) {
-				if st := s.Step(2, i); st.Kind == Send {
-					peers[st.Peer] = true
-				}
-			}
-			if len(peers) != channels {
-				t.Errorf("%s %s with %d channels: rank 2 sends to %v", c.op, c.name, channels, peers)
-			}
-		}
-	}
-}
-
 func TestNewRefuses(t *testing.T) {
 	for _, c := range []struct {
 		op   Op
@@ -262,9 +216,10 @@ func TestNewRefuses(t *testing.T) {
 		{AllReduce, "rnig", Params{Ranks: 2}, `unknown algorithm "rnig"; all_reduce has ring, tree, halving, doubling, hierarchical, oneshot, direct`},
 		{Broadcast, "halving", Params{Ranks: 2}, `broadcast has no algorithm "halving" (only all_reduce, all_gather, reduce_scatter); it has chain`},
 		{Op(77), "ring", Params{Ranks: 2}, "op(77) is not an operation"},
-		{AllReduce, "ring", Params{}, "0 ranks"},
+		{AllReduce, "ring", Params{}, "0 ranks; there must be 1 to 1048576"},
 		{Broadcast, "chain", Params{Ranks: 2, Root: 2}, "root 2 is not one of the ranks 0 to 1"},
 		{Broadcast, "chain", Params{Ranks: 2, Root: -1}, "root -1"},
+		{AllReduce, "hierarchical", Params{Ranks: 1 << 31}, "2147483648 ranks"},
 		{AllReduce, "hierarchical", Params{Ranks: 5, Nodes: []int{7, 7, 8, 8, 8}}, "node 7 has 2 and node 8 has 3"},
 		{AllReduce, "hierarchical", Params{Ranks: 5, Nodes: []int{0}}, "the nodes of 1 ranks are given, but there are 5 ranks"},
 		{AllReduce, "ring", Params{Ranks: 2, Pieces: -1}, "-1 pieces"},
