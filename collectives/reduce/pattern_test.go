@@ -115,6 +115,9 @@ func TestPatternStaysExact(t *testing.T) {
 // TestPatternFindsFaults: what a wrong schedule or link does shows.
 func TestPatternFindsFaults(t *testing.T) {
 	counts := []int{2, 3, 8, 64}
+	if testing.Short() {
+		counts = counts[:2]
+	}
 	eachPattern(t, counts, func(t *testing.T, r *rand.Rand, d Dtype, o Op, ranks int) {
 		if blind(d, o, ranks) {
 			return
