@@ -78,3 +78,8 @@ func (o Op) BusFactor(n int) (factor float64, ok bool) {
 		return 1, true
 	}
 }
+
+// HasInPlace says whether the operation has an in-place form (see place.go).
+func (o Op) HasInPlace() bool {
+	return o == AllReduce || o == Broadcast || o == Reduce || o == AllGather || o == ReduceScatter
+}

@@ -1,0 +1,5 @@
+package linktest
+
+import "testing"
+
+func TestHub(t *testing.T) { RunHub(t) }
