@@ -156,14 +156,12 @@ func divideFloat[T float32 | float64](dst unsafe.Pointer, n, ranks int) {
 
 func divideNarrow(d Dtype, dst unsafe.Pointer, n, ranks int) {
 	var block [blockElems]float32
-	for n > 0 {
-		b := block[:min(n, blockElems)]
-		widen(d, b, dst)
+	for at := 0; at < n; at += blockElems {
+		b, p := block[:min(n-at, blockElems)], unsafe.Add(dst, at*d.Size())
+		widen(d, b, p)
 		for i, x := range b {
 			b[i] = x / float32(ranks)
 		}
-		narrow(d, dst, b)
-		dst = unsafe.Add(dst, len(b)*d.Size())
-		n -= len(b)
+		narrow(d, p, b)
 	}
 }
