@@ -9,12 +9,12 @@ import (
 // Sizes from which on things are done differently; measured on a 2-core AVX-512 machine
 // with 2 MiB of L2 a core (docs/performance.md).
 const (
-	streamCombine = 1 << 20   // S from which combined results bypass the caches
-	streamCopy    = 4 << 20   // S from which copies do
-	shareFrom     = 128 << 10 // bytes of a task from which on waiting ranks help
-	shareBlock    = 32 << 10  // the least that is worth handing over
-	maxBlocks     = 32        // of a shared task: as many as a claim has bits
-	pageBytes     = 4096      // blocks are whole pages
+	streamCombine = 1 << 20  // S from which combined results bypass the caches
+	streamCopy    = 4 << 20  // S from which copies do
+	shareFrom     = 64 << 10 // bytes of a task from which on waiting ranks help
+	shareBlock    = 32 << 10 // the least that is worth handing over
+	maxBlocks     = 32       // of a shared task: as many as a claim has bits
+	pageBytes     = 4096     // blocks are whole pages
 )
 
 // partner is what the compiling rank must know of another's program: the steps

@@ -164,6 +164,9 @@ func (b *builder) sends(ts []touch, before *pass) (int, error) {
 		}
 	}
 	if before.t == nil {
+		for i := range later {
+			later[i].mark = pushed == nil // else what is pushed is still to come
+		}
 		b.emitAll(later) // first: the wire moves while the copy is made
 		later = nil
 	}

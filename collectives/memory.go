@@ -102,7 +102,7 @@ func (w *pause) next() error {
 	} else {
 		syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0, 0, 0)
 	}
-	if w.count%256 == 1 {
+	if w.count%256 == 0 {
 		switch {
 		case w.since.IsZero():
 			w.since = time.Now()

@@ -40,6 +40,12 @@ func (t Team) valid() error {
 // local says whether members a and b share a process.
 func (t Team) local(a, b int) bool { return t.Node == nil || t.Node[a] == t.Node[b] }
 
+// Apart says whether some member lives in another process.
+func (t Team) Apart() bool { return len(t.locals(t.Me)) < len(t.Global) }
+
+// Together says whether another member lives in the same process.
+func (t Team) Together() bool { return len(t.locals(t.Me)) > 1 }
+
 // locals lists the members of rank's process, itself included, in rank order.
 func (t Team) locals(rank int) []int {
 	var out []int

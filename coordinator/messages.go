@@ -2,7 +2,10 @@
 // they measure into results.
 package coordinator
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"fmt"
+)
 
 // Plan is what a node's runner process must know before anything else.
 type Plan struct {
@@ -14,6 +17,9 @@ type Plan struct {
 	Settings map[string]string `json:"settings"`
 }
 
+// JobID names the launch of a plan on its workers.
+func JobID(p Plan) string { return fmt.Sprintf("%s-%d", p.Run, p.Launch) }
+
 // PlanNode is one node of a plan. Its ranks follow those of the node before.
 type PlanNode struct {
 	ID    string `json:"id"` // generated, never the host name
@@ -22,9 +28,11 @@ type PlanNode struct {
 	Ranks int    `json:"ranks"`
 }
 
-// Command is one order to every runner of a job. Each answers with one Event
-// of the same Seq.
+// Command is one order to the runner of a node. It answers with one Event of
+// the same Seq. A runner reads its Plan first, as one line of JSON, and then
+// Commands, one a line; the end of its input means: end.
 type Command struct {
+	Node int             `json:"-"` // to whom
 	Seq  uint64          `json:"seq"`
 	Kind string          `json:"kind"` // "open", "connect", "case", "batch", "check", "limits", "exit": see worker's runner
 	Body json.RawMessage `json:"body,omitempty"`
@@ -35,11 +43,20 @@ type Command struct {
 type Event struct {
 	Node     int             `json:"node"`
 	Seq      uint64          `json:"seq,omitempty"`
-	Kind     string          `json:"kind"` // "ok", "failed", "heartbeat", "lost"
+	Kind     string          `json:"kind"` // one of Event…
 	Body     json.RawMessage `json:"body,omitempty"`
 	Error    *Fault          `json:"error,omitempty"`
 	Progress *Progress       `json:"progress,omitempty"`
 }
+
+// Kinds of events. The agent of a node adds the last two to what its runner says.
+const (
+	EventOK        = "ok"        // answer to a command
+	EventFailed    = "failed"    // a rank could not go on
+	EventHeartbeat = "heartbeat" // with Progress, where there is some
+	EventAlive     = "alive"     // the agent lives, and so does its runner
+	EventLost      = "lost"      // the runner is no more
+)
 
 // Fault says who, where and what. Consequence marks an error that follows
 // from another one ("peer closed the connection"), so that the cause is named.
@@ -48,7 +65,7 @@ type Fault struct {
 	Rank        int    `json:"rank"` // global; −1: the node itself
 	Peer        int    `json:"peer"` // global; −1: none
 	Link        string `json:"link,omitempty"`
-	Step        string `json:"step,omitempty"`
+	Step        string `json:"step,omitempty"` // "iteration 4 step 17"
 	Text        string `json:"text"`
 	Consequence bool   `json:"consequence,omitempty"`
 }

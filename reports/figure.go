@@ -23,6 +23,10 @@ type Figure struct {
 // measured each other's lateness rather than the network.
 const skewBound = 0.10
 
+// limitBound is the share of a measured limit that noise explains. Data that
+// stays in caches goes beyond a limit that was measured in memory.
+const limitBound = 1.05
+
 // Figures merges the launches of each case. Cases stay in the order in which
 // they first appear.
 func Figures(results []Result) []Figure {
@@ -166,6 +170,9 @@ func (f *Figure) Remarks() []string {
 	if f.Skewed() {
 		remarks = append(remarks, fmt.Sprintf("skew > %.0f %%: no verdict", 100*skewBound))
 	}
+	if share, ok := f.Share(); ok && share > limitBound {
+		remarks = append(remarks, "above the limit, which was measured with larger data")
+	}
 	if f.Stats.Interval == nil {
 		what := "samples"
 		if f.Launches > 1 {
@@ -185,6 +192,14 @@ func Found(results []Result) bool {
 		}
 	}
 	return false
+}
+
+// wanted is the algorithm that was asked for.
+func (r *Result) wanted() string {
+	if r.Auto {
+		return "auto"
+	}
+	return r.Algorithm
 }
 
 // asked is the size under which rows of different scopes meet.

@@ -139,6 +139,13 @@ func TestShare(t *testing.T) {
 	if s, ok := f.Share(); !ok || s != 0.25 {
 		t.Errorf("1 GB/s of 4: %g %v", s, ok)
 	}
+	for limit, want := range map[float64]bool{0.9: true, 0.99: false} {
+		r.Limit.GBps = limit
+		f = merge([]Result{r})
+		if got := strings.Contains(strings.Join(f.Remarks(), ""), "above the limit"); got != want {
+			t.Errorf("1 GB/s of %g: above the limit %v", limit, got)
+		}
+	}
 	r.Limit = nil
 	f = merge([]Result{r})
 	if _, ok := f.Share(); ok {

@@ -1,6 +1,7 @@
 package reports
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
 	"math"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -83,6 +85,10 @@ func TestCutAnywhere(t *testing.T) {
 		write(t, w, nil)
 		whole, _ := os.ReadFile(name)
 		for cut := range whole {
+			near := slices.ContainsFunc(ends, func(e int) bool { return cut-e < 8 && e-cut < 8 })
+			if cut%5 > 0 && !near {
+				continue
+			}
 			want := 0
 			for _, e := range ends {
 				if cut >= e || suffix == ".jsonl" && cut == e-1 { // only the line's end is missing
@@ -100,7 +106,7 @@ func TestCutAnywhere(t *testing.T) {
 			if suffix == ".jsonl.zst" && cut > 0 && len(warnings) == 0 {
 				t.Fatalf("cut at %d of %d: no warning", cut, len(whole))
 			}
-			if cut%23 > 0 && len(whole)-cut > 3 { // each resumption waits for the disk
+			if cut%25 > 0 && len(whole)-cut > 3 { // each resumption waits for the disk
 				continue
 			}
 			w, err := Append(part)
@@ -109,6 +115,19 @@ func TestCutAnywhere(t *testing.T) {
 			if len(got) != want+1 || len(warnings) > 0 || !reflect.DeepEqual(got[want], results[3]) {
 				t.Fatalf("%s cut at %d, resumed: %d records, want %d; warnings %q", suffix, cut, len(got), want+1, warnings)
 			}
+		}
+	}
+}
+
+// What is absent is not in the file, not even as null or 0.
+func TestAbsentIsAbsent(t *testing.T) {
+	line, err := encode(Result{Op: "all_reduce", Ranks: 2})
+	if err != nil || bytes.Contains(line, []byte("null")) {
+		t.Errorf("%s, %v", line, err)
+	}
+	for _, field := range []string{"seconds", "skew", "wrong", "root", "predicted", "limit", "asked", "error", "config"} {
+		if bytes.Contains(line, []byte(`"`+field+`"`)) {
+			t.Errorf("%s is in %s", field, line)
 		}
 	}
 }

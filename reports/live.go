@@ -45,7 +45,11 @@ func (l *Live) Row(r Result) error {
 		l.line(&b, "SIZE", cells{scope: "SCOPE", algorithm: "ALGORITHM", time: "TIME", spread: "±95 %", tail: "TAIL", least: "MIN", most: "MAX",
 			outliers: "OUTLIERS", algbw: "ALGBW", busbw: "BUSBW", share: "SHARE", wrong: "#WRONG"}, "")
 	}
-	l.line(&b, sizeText(f.asked()), cellsOf(&f, l.colour), strings.Join(f.sentences(), "; "))
+	c := cellsOf(&f, l.colour)
+	if f.Auto {
+		c.algorithm = "auto: " + c.algorithm
+	}
+	l.line(&b, sizeText(f.asked()), c, strings.Join(f.sentences(), "; "))
 	_, err := l.w.Write(b.Bytes())
 	return err
 }

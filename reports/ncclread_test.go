@@ -162,6 +162,22 @@ func TestNcclTestsLayout(t *testing.T) {
 	}
 }
 
+// A sweep whose algorithms busbw chose is one test; two algorithms by name are two.
+func TestNcclTestsAuto(t *testing.T) {
+	for auto, want := range map[bool]int{true: 1, false: 2} {
+		small, large := sample("intra", "oneshot", 2, 8, 1e-6), sample("intra", "direct", 2, 16, 1e-6)
+		small.Auto, large.Auto = auto, auto
+		if n := strings.Count(string(render(t, "nccl", []Result{small, large})), "# Collective test starting"); n != want {
+			t.Errorf("auto %v: %d tests, want %d", auto, n, want)
+		}
+	}
+	one, two := sample("intra", "oneshot", 2, 8, 1e-6), sample("intra", "direct", 2, 8, 1e-6)
+	one.Auto, two.Auto, two.Launch = true, true, 1
+	if n := strings.Count(string(render(t, "nccl", []Result{one, two})), "\n           8  "); n != 2 {
+		t.Errorf("%d rows of 8 B, want both", n)
+	}
+}
+
 // A line of nccl-tests 2.19.4 on eight GPUs, with its own numbers.
 func TestNcclTestsRow(t *testing.T) {
 	at := func(us float64, inPlace bool) *Figure {

@@ -39,10 +39,11 @@ func ncclTests(b *bytes.Buffer, results []Result, _ bool) error {
 	return nil
 }
 
-// test is the same for figures that differ in size and place only.
+// test is the same for figures that differ in size and place only, and in the
+// algorithm where that was chosen for each size, as NCCL does.
 func (f *Figure) test() string {
 	r := f.Result
-	r.Bytes, r.InPlace = 0, false
+	r.Bytes, r.InPlace, r.Algorithm = 0, false, f.wanted()
 	return r.key()
 }
 
@@ -60,7 +61,7 @@ func oneTest(b *bytes.Buffer, figures []*Figure) {
 	fmt.Fprintf(b, "# nThread 1 nGpus 1 minBytes %d maxBytes %d step: %s warmup iters: %d iters: %d agg iters: %d validation: %d graph: 0 unalign: 0\n",
 		rows[0].bytes(), rows[len(rows)-1].bytes(), step(rows), f.Warmup, len(f.Seconds), max(f.Aggregate, 1), validation(figures))
 	fmt.Fprintf(b, "# %s: engine %s, algorithm %s, scope %s, link %s, %s, %d x %d ranks; times are medians of the slowest rank\n",
-		name(f.Source), name(f.Engine), name(f.Algorithm), name(f.Scope), name(f.Link), name(f.Mode), max(f.Groups, 1), f.Ranks)
+		name(f.Source), name(f.Engine), name(f.wanted()), name(f.Scope), name(f.Link), name(f.Mode), max(f.Groups, 1), f.Ranks)
 	fmt.Fprint(b, "#\n# Using devices\n")
 	devices(b, f)
 	b.WriteString("#\n" +
@@ -114,13 +115,15 @@ func oneTest(b *bytes.Buffer, figures []*Figure) {
 	b.WriteByte('\n')
 }
 
-// pair joins the out-of-place and in-place figures of each size, by size.
+// pair joins the out-of-place and in-place figures of each size, by size. A
+// second figure of a size and place (the launches of an automatic algorithm
+// may differ in it) has a row of its own.
 func pair(figures []*Figure) []halves {
 	var rows []halves
 	at := map[int64]int{}
 	for _, f := range figures {
 		i, ok := at[f.Bytes]
-		if !ok {
+		if !ok || f.InPlace && rows[i].in != nil || !f.InPlace && rows[i].out != nil {
 			i = len(rows)
 			at[f.Bytes] = i
 			rows = append(rows, halves{})
@@ -131,7 +134,7 @@ func pair(figures []*Figure) []halves {
 			rows[i].out = f
 		}
 	}
-	slices.SortFunc(rows, func(a, b halves) int { return int(min(max(a.bytes()-b.bytes(), -1), 1)) })
+	slices.SortStableFunc(rows, func(a, b halves) int { return int(min(max(a.bytes()-b.bytes(), -1), 1)) })
 	return rows
 }
 

@@ -23,6 +23,10 @@ const (
 	maxWarnings = 20
 )
 
+// longLine stands for a line over maxLine; as it is no JSON, nothing takes it
+// for a record.
+const longLine = "longer than 16 MiB"
+
 const zstdMagic = 0xFD2FB528 // RFC 8878, 3.1.1; little endian
 
 // ReadFile reads the results in a file, or in standard input where name is
@@ -84,6 +88,9 @@ func Read(r io.Reader, name string) (results []Result, warnings []string, err er
 }
 
 func decode(line []byte) (res Result, err error) {
+	if string(line) == longLine {
+		return res, errors.New(longLine)
+	}
 	if err := json.Unmarshal(line, &res); err != nil {
 		// A newer format may have changed a field's type: its number tells.
 		var head struct {
@@ -111,8 +118,7 @@ func (e *tornError) Error() string {
 
 // eachLine gives the lines of a plain or zstd stream to fn, numbered from 1,
 // without their end; whole is false for a last line that has none. A line
-// stays valid until fn returns. A line over maxLine is given as nothing that
-// could be JSON, so that reading goes on behind it.
+// stays valid until fn returns. A line over maxLine is given as longLine.
 func eachLine(r io.Reader, name string, fn func(n int, line []byte, whole bool) error) error {
 	in := bufio.NewReaderSize(r, 64<<10)
 	text := in
@@ -133,7 +139,7 @@ func eachLine(r io.Reader, name string, fn func(n int, line []byte, whole bool) 
 			return fmt.Errorf("%s:%d: more than %d GiB of text: not a results file", name, n, maxText>>30)
 		}
 		if long = long || len(line)+len(part) > maxLine; long {
-			line = append(line[:0], "a line over 16 MiB"...)
+			line = append(line[:0], longLine...)
 		} else {
 			line = append(line, part...)
 		}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -139,6 +140,28 @@ func TestWidth(t *testing.T) {
 		if n := utf8.RuneCountInString(line); n > 120 && !strings.HasPrefix(line, "  ") {
 			t.Errorf("%d columns: %s", n, line)
 		}
+	}
+}
+
+// Rows come by size and scope, whatever the order in which they were measured,
+// and a size that a scope lacks stays out of the row of all sizes.
+func TestOrderAndAll(t *testing.T) {
+	all := []Result{
+		sample("global", "ring", 2, 1<<30, 2), sample("cross", "ring", 2, 1<<30, 4), sample("intra", "ring", 2, 1<<30, 1),
+		sample("cross", "ring", 2, 1<<20, 1), sample("intra", "ring", 2, 1<<20, 1),
+	}
+	text := string(render(t, "table", all))
+	at := -1
+	for _, row := range []string{" 1 MiB intra ", "       cross ", " 1 GiB intra ", "       cross ", "       global "} {
+		i := strings.Index(text[at+1:], "\n"+row)
+		if i < 0 {
+			t.Fatalf("row %q is not behind the one before it:\n%s", row, text)
+		}
+		at += i + 1
+	}
+	foot := regexp.MustCompile(`(?m)^ all +1\.07 +0\.27 +0\.54 +0\.25$`)
+	if !foot.MatchString(text) {
+		t.Errorf("want 1 GiB alone in the row of all sizes:\n%s", text)
 	}
 }
 

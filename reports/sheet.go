@@ -11,6 +11,7 @@ import (
 type sheet struct {
 	figures []*Figure
 	scopes  []string // in the order of the table
+	auto    bool     // all algorithms were chosen by busbw, which the heading says
 }
 
 // runs splits results by run, in order of appearance.
@@ -39,11 +40,12 @@ func sheets(figures []Figure) []*sheet {
 		key := k.key()
 		s := at[key]
 		if s == nil {
-			s = &sheet{}
+			s = &sheet{auto: true}
 			at[key] = s
 			out = append(out, s)
 		}
 		s.figures = append(s.figures, f)
+		s.auto = s.auto && f.Auto
 		s.scopes = appendNew(s.scopes, f.Scope)
 	}
 	for _, s := range out {
@@ -86,6 +88,9 @@ func (s *sheet) head(b *bytes.Buffer, varies []string) {
 	if f.Aggregate > 1 {
 		fmt.Fprintf(b, ", %d at a time", f.Aggregate)
 	}
+	if s.auto {
+		b.WriteString(", algorithm auto")
+	}
 	for _, k := range varies {
 		fmt.Fprintf(b, ", %s", setting(k, redact(f.Config)[k]))
 	}
@@ -125,13 +130,20 @@ func plural(n int) string {
 	return ""
 }
 
+// algorithm is how a row names it.
+func (s *sheet) algorithm(f *Figure) string {
+	if f.Auto && !s.auto {
+		return "auto: " + name(f.Algorithm)
+	}
+	return name(f.Algorithm)
+}
+
 // remarks says below a table what concerns some of its rows.
 func (s *sheet) remarks(b *bytes.Buffer) {
 	rows := map[string][]string{}
 	var order []string
 	for _, f := range s.figures {
-		c := cellsOf(f, false)
-		row := strings.Join([]string{sizeText(f.asked()), c.scope, c.algorithm}, " ")
+		row := strings.Join([]string{sizeText(f.asked()), name(f.Scope), s.algorithm(f)}, " ")
 		for _, r := range f.sentences() {
 			if rows[r] == nil {
 				order = append(order, r)

@@ -70,6 +70,9 @@ func TestDescribe(t *testing.T) {
 	if s, _ := Describe(sample[:99]); s.P99 != nil {
 		t.Error("99 samples have no p99")
 	}
+	if s, _ := Describe([]float64{1, 2, 3, 5.5, 7.1, -1.1, 2, 3}); s.Outliers != 1 { // quartiles 1 and 3: the fences are −2 and 6
+		t.Errorf("want one outlier: %+v", s)
+	}
 	if s, _ := Describe([]float64{1, 1.1, 1.2, 1.1, 9}); s.Outliers != 1 || s.Interval != nil {
 		t.Errorf("want one outlier and no interval: %+v", s)
 	}

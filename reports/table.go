@@ -82,7 +82,7 @@ func (s *sheet) details(b *bytes.Buffer, colour bool) error {
 			first = sizeText(size)
 		}
 		c := cellsOf(f, colour)
-		rows = append(rows, keep([]string{first, c.scope, c.algorithm, c.time, c.spread, c.tail, c.algbw, c.busbw, c.limit, c.share, ratio(f, intra), c.predicted, c.wrong}))
+		rows = append(rows, keep([]string{first, c.scope, s.algorithm(f), c.time, c.spread, c.tail, c.algbw, c.busbw, c.limit, c.share, ratio(f, intra), c.predicted, c.wrong}))
 	}
 	return draw(b, keep(heads), align, rows, nil)
 }
@@ -93,12 +93,7 @@ type twin struct {
 	algorithm string
 }
 
-func (f *Figure) twin() twin {
-	if f.Auto {
-		return twin{f.asked(), "auto"}
-	}
-	return twin{f.asked(), f.Algorithm}
-}
+func (f *Figure) twin() twin { return twin{f.asked(), f.wanted()} }
 
 // ratio is the busbw of a cross-node figure over that of its intra-node twin.
 func ratio(f *Figure, intra map[twin]*Figure) string {

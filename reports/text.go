@@ -19,9 +19,6 @@ func cellsOf(f *Figure, colour bool) cells {
 		scope: name(f.Scope), algorithm: name(f.Algorithm), time: none, spread: none, tail: none, least: none, most: none, outliers: none,
 		algbw: rateText(f.Algbw()), busbw: rateText(f.Busbw()), limit: none, share: shareText(f.Share()), predicted: none, wrong: none,
 	}
-	if f.Auto {
-		c.algorithm = "auto: " + c.algorithm
-	}
 	if f.Limit != nil {
 		c.limit = rateText(f.Limit.GBps, true)
 	}

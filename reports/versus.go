@@ -42,7 +42,7 @@ func (s *sheet) versus(b *bytes.Buffer) error {
 				continue
 			}
 			c := cellsOf(f, false)
-			row = append(row, c.algorithm, c.time, c.busbw, c.share)
+			row = append(row, name(f.Algorithm), c.time, c.busbw, c.share)
 			if len(best) == len(s.scopes) {
 				bus, _ := f.Busbw()
 				rates[scope] = append(rates[scope], bus)

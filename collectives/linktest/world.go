@@ -29,6 +29,9 @@ type world struct {
 // newWorld makes n ranks. perNode of them share a process and meet in a hub; 0:
 // all. make is not called if nobody needs a link.
 func newWorld(t testing.TB, n, perNode int, make Maker) *world {
+	procs := runtime.GOMAXPROCS(0)
+	runtime.GOMAXPROCS(max(procs, n+2)) // as those who run ranks do
+	t.Cleanup(func() { runtime.GOMAXPROCS(procs) })
 	w := &world{n: n, hubs: map[int]*collectives.Hub{}, abort: new(collectives.Abort)}
 	if perNode <= 0 {
 		perNode = n

@@ -6,11 +6,12 @@ import (
 	"unsafe"
 )
 
-// bytesOf allocates n bytes that start on a cache line and touches them.
+// bytesOf allocates n bytes that start on a cache line and sets every element of
+// any type to a normal number.
 func bytesOf(n int) unsafe.Pointer {
 	b := make([]byte, n+64)
 	for i := range b {
-		b[i] = 1
+		b[i] = 0x3c
 	}
 	p := unsafe.Pointer(&b[0])
 	return unsafe.Add(p, int(-uintptr(p)&63))

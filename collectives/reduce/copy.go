@@ -12,12 +12,12 @@ func Copy(dst, src unsafe.Pointer, n int, stream bool) {
 		copy(unsafe.Slice((*byte)(dst), n), unsafe.Slice((*byte)(src), n))
 		return
 	}
-	copier.run(local(&dst), local(&src), 1, 1, 0, n, true)
+	copier.run(&copier.partial, local(&dst), local(&src), 1, 1, n, 0, true)
 }
 
 // CopyAll copies n bytes from src to every dst and reads src once.
 func CopyAll(dst []unsafe.Pointer, src unsafe.Pointer, n int, stream bool) {
 	if len(dst) > 0 {
-		copier.run(local(&dst[0]), local(&src), len(dst), 1, 0, n, stream)
+		copier.run(&copier.partial, local(&dst[0]), local(&src), len(dst), 1, n, 0, stream)
 	}
 }

@@ -30,19 +30,23 @@ type Kernels struct {
 	// Go, towards zero; the others in their float form, rounded once more.
 	Finish func(dst unsafe.Pointer, n, ranks int)
 
-	vector kernel // nil: portable only
-	grain  int    // vector takes multiples of this many bytes
-	twin   kernel // portable, any number of elements
+	partial, final pass // they differ for Avg only: final divides
+	grain          int  // vector kernels take multiples of this many bytes
 }
+
+// pass is one way over the buffers: vector, where there is one, and its portable
+// twin, which takes any number of elements.
+type pass struct{ vector, twin kernel }
 
 // kernel combines the bytes from..to of ns sources into nd destinations. It
 // reads each part of all sources before it writes that part of any destination.
+// Those of avg divide by ranks in between, the others ignore ranks.
 // With stream, the destinations are aligned to lineBytes at from and the stores
 // bypass the caches where they can.
-type kernel func(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+type kernel func(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
-// table has a kernel for each type and for each operator up to Max. Avg adds.
-type table [len(dtypes)][Max + 1]kernel
+// table has a kernel for each type and operator. Avg's adds and divides.
+type table [len(dtypes)][Avg + 1]kernel
 
 // variant is one instruction set's kernels.
 type variant struct {
@@ -80,37 +84,42 @@ func For(d Dtype, o Op) *Kernels {
 // ForISA gives the kernels of one of ISAs, or nil if it has none for this type
 // and operator.
 func ForISA(d Dtype, o Op, isa string) *Kernels {
-	combine := o
-	if o == Avg {
-		combine = Sum
-	}
-	k := &Kernels{Dtype: d, Op: o, ISA: isa, twin: portableKernel(d, combine)}
-	if o == Avg {
-		k.Finish = divider(d)
-	}
-	if isa == portable {
-		return k
-	}
+	var vectors [Avg + 1]kernel
+	grain := 0
 	for _, v := range variants() {
-		if v.isa == isa && v.kernels[d][combine] != nil {
-			k.vector, k.grain = v.kernels[d][combine], v.grain
-			return k
+		if v.isa == isa {
+			vectors, grain = v.kernels[d], v.grain
 		}
 	}
-	return nil
+	sum := o
+	if o == Avg {
+		sum = Sum
+	}
+	if isa != portable && vectors[sum] == nil {
+		return nil
+	}
+	k := &Kernels{Dtype: d, Op: o, ISA: isa, grain: grain}
+	k.partial = pass{vectors[sum], portableKernel(d, sum)}
+	k.final = pass{vectors[o], portableKernel(d, o)}
+	if o == Avg {
+		k.Finish = func(dst unsafe.Pointer, n, ranks int) {
+			k.run(&k.final, local(&dst), local(&dst), 1, 1, n*d.Size(), ranks, false)
+		}
+	}
+	return k
 }
 
 // Two does dst[i] = a[i] op b[i] (avg adds; Finish divides).
 func (k *Kernels) Two(dst, a, b unsafe.Pointer, n int) {
 	src := [2]unsafe.Pointer{a, b}
-	k.run(local(&dst), local(&src[0]), 1, 2, 0, n*k.Dtype.Size(), false)
+	k.run(&k.partial, local(&dst), local(&src[0]), 1, 2, n*k.Dtype.Size(), 0, false)
 }
 
 // Stream is Two with stores that bypass the caches, for a dst that nobody
 // reads soon; dst must differ from a and b.
 func (k *Kernels) Stream(dst, a, b unsafe.Pointer, n int) {
 	src := [2]unsafe.Pointer{a, b}
-	k.run(local(&dst), local(&src[0]), 1, 2, 0, n*k.Dtype.Size(), true)
+	k.run(&k.partial, local(&dst), local(&src[0]), 1, 2, n*k.Dtype.Size(), 0, true)
 }
 
 // Combine does dst[j][i] = src[0][i] op src[1][i] op … in that order, for every
@@ -118,64 +127,52 @@ func (k *Kernels) Stream(dst, a, b unsafe.Pointer, n int) {
 // equal a source. With stream the stores bypass the caches, which pays when dst
 // is much larger than they are and no dst is a source. avg adds; see CombineAll.
 func (k *Kernels) Combine(dst, src []unsafe.Pointer, n int, stream bool) {
-	if len(dst) == 0 || len(src) == 0 {
-		return
+	if len(dst) > 0 && len(src) > 0 {
+		k.run(&k.partial, local(&dst[0]), local(&src[0]), len(dst), len(src), n*k.Dtype.Size(), 0, stream)
 	}
-	k.run(local(&dst[0]), local(&src[0]), len(dst), len(src), 0, n*k.Dtype.Size(), stream)
 }
-
-// blockBytes is how much CombineAll sums before it divides and hands on: the
-// block is still in the first-level cache then.
-const blockBytes = 8 << 10
 
 // CombineAll is Combine for sources that make up every rank's contribution: the
-// result is final, so avg divides it by ranks before it goes to the destinations.
+// result is final, so avg divides it by ranks, in the same pass.
 func (k *Kernels) CombineAll(dst, src []unsafe.Pointer, n, ranks int, stream bool) {
-	if k.Finish == nil || len(dst) == 0 || len(src) == 0 {
-		k.Combine(dst, src, n, stream)
+	if len(dst) > 0 && len(src) > 0 {
+		k.run(&k.final, local(&dst[0]), local(&src[0]), len(dst), len(src), n*k.Dtype.Size(), ranks, stream)
+	}
+}
+
+// run combines the first total bytes: by vectors, streaming where it was asked
+// for and all destinations are aligned alike, and the rest by the portable twin.
+func (k *Kernels) run(p *pass, dst, src *unsafe.Pointer, nd, ns, total, ranks int, stream bool) {
+	if p.vector == nil {
+		p.twin(dst, src, nd, ns, 0, total, ranks, false)
 		return
 	}
-	size := k.Dtype.Size()
-	total := n * size
-	for from := 0; from < total; from += blockBytes {
-		to := min(from+blockBytes, total)
-		k.run(local(&dst[0]), local(&src[0]), 1, len(src), from, to, false)
-		k.Finish(unsafe.Add(dst[0], from), (to-from)/size, ranks)
-		if len(dst) > 1 {
-			copier.run(local(&dst[1]), local(&dst[0]), len(dst)-1, 1, from, to, stream)
+	from := 0
+	if stream && total >= 2*lineBytes {
+		if head, ok := toLine(unsafe.Slice(dst, nd)); ok {
+			k.plain(p, dst, src, nd, ns, 0, head, ranks)
+			from = head + (total-head)&^(k.grain-1)
+			p.vector(dst, src, nd, ns, head, from, ranks, true)
 		}
 	}
+	k.plain(p, dst, src, nd, ns, from, total, ranks)
 }
 
-// run combines the bytes from..to: by vectors, streaming where it was asked for
-// and all destinations are aligned alike, and the rest by the portable twin.
-func (k *Kernels) run(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool) {
-	if stream && k.vector != nil && to-from >= 2*lineBytes {
-		if head, ok := toLine(unsafe.Slice(dst, nd), from); ok {
-			k.plain(dst, src, nd, ns, from, from+head)
-			from += head
-			k.vector(dst, src, nd, ns, from, from+(to-from)&^(k.grain-1), true)
-			from += (to - from) &^ (k.grain - 1)
-		}
-	}
-	k.plain(dst, src, nd, ns, from, to)
-}
-
-func (k *Kernels) plain(dst, src *unsafe.Pointer, nd, ns, from, to int) {
-	if k.vector != nil && to-from >= k.grain {
+func (k *Kernels) plain(p *pass, dst, src *unsafe.Pointer, nd, ns, from, to, ranks int) {
+	if to-from >= k.grain {
 		end := from + (to-from)&^(k.grain-1)
-		k.vector(dst, src, nd, ns, from, end, false)
+		p.vector(dst, src, nd, ns, from, end, ranks, false)
 		from = end
 	}
 	if from < to {
-		k.twin(dst, src, nd, ns, from, to, false)
+		p.twin(dst, src, nd, ns, from, to, ranks, false)
 	}
 }
 
-// toLine is how many bytes it is from every pointer plus offset to the next
-// cache line; not ok if they differ.
-func toLine(p []unsafe.Pointer, offset int) (n int, ok bool) {
-	n = int(-(uintptr(p[0]) + uintptr(offset)) & (lineBytes - 1))
+// toLine is how many bytes it is from every pointer to the next cache line;
+// not ok if they differ.
+func toLine(p []unsafe.Pointer) (n int, ok bool) {
+	n = int(-uintptr(p[0]) & (lineBytes - 1))
 	for _, q := range p[1:] {
 		if (uintptr(p[0])^uintptr(q))&(lineBytes-1) != 0 {
 			return 0, false

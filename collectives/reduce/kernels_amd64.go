@@ -20,7 +20,7 @@ func variants() []variant {
 	return out
 }
 
-// avx512 has the sums (which avg shares), products, minima and maxima; nil: portable.
+// avx512 has the sums, products, minima, maxima and averages; nil: portable.
 var avx512 = table{
 	Int8:     {sumInt8AVX512, prodInt8AVX512, minInt8AVX512, maxInt8AVX512},
 	Uint8:    {sumInt8AVX512, prodInt8AVX512, minUint8AVX512, maxUint8AVX512},
@@ -28,13 +28,13 @@ var avx512 = table{
 	Uint32:   {sumInt32AVX512, prodInt32AVX512, minUint32AVX512, maxUint32AVX512},
 	Int64:    {sumInt64AVX512, prodInt64AVX512, minInt64AVX512, maxInt64AVX512},
 	Uint64:   {sumInt64AVX512, prodInt64AVX512, minUint64AVX512, maxUint64AVX512},
-	Half:     {sumHalfAVX512, prodHalfAVX512, minHalfAVX512, maxHalfAVX512},
-	Float:    {sumFloatAVX512, prodFloatAVX512, minFloatAVX512, maxFloatAVX512},
-	Double:   {sumDoubleAVX512, prodDoubleAVX512, minDoubleAVX512, maxDoubleAVX512},
-	BFloat16: {sumBFloat16AVX512, prodBFloat16AVX512, minBFloat16AVX512, maxBFloat16AVX512},
+	Half:     {sumHalfAVX512, prodHalfAVX512, minHalfAVX512, maxHalfAVX512, avgHalfAVX512},
+	Float:    {sumFloatAVX512, prodFloatAVX512, minFloatAVX512, maxFloatAVX512, avgFloatAVX512},
+	Double:   {sumDoubleAVX512, prodDoubleAVX512, minDoubleAVX512, maxDoubleAVX512, avgDoubleAVX512},
+	BFloat16: {sumBFloat16AVX512, prodBFloat16AVX512, minBFloat16AVX512, maxBFloat16AVX512, avgBFloat16AVX512},
 }
 
-// avx2 has the sums (which avg shares), products, minima and maxima; nil: portable.
+// avx2 has the sums, products, minima, maxima and averages; nil: portable.
 var avx2 = table{
 	Int8:     {sumInt8AVX2, prodInt8AVX2, minInt8AVX2, maxInt8AVX2},
 	Uint8:    {sumInt8AVX2, prodInt8AVX2, minUint8AVX2, maxUint8AVX2},
@@ -42,203 +42,227 @@ var avx2 = table{
 	Uint32:   {sumInt32AVX2, prodInt32AVX2, minUint32AVX2, maxUint32AVX2},
 	Int64:    {sumInt64AVX2, nil, minInt64AVX2, maxInt64AVX2},
 	Uint64:   {sumInt64AVX2, nil, nil, nil},
-	Half:     {sumHalfAVX2, prodHalfAVX2, minHalfAVX2, maxHalfAVX2},
-	Float:    {sumFloatAVX2, prodFloatAVX2, minFloatAVX2, maxFloatAVX2},
-	Double:   {sumDoubleAVX2, prodDoubleAVX2, minDoubleAVX2, maxDoubleAVX2},
-	BFloat16: {sumBFloat16AVX2, prodBFloat16AVX2, minBFloat16AVX2, maxBFloat16AVX2},
+	Half:     {sumHalfAVX2, prodHalfAVX2, minHalfAVX2, maxHalfAVX2, avgHalfAVX2},
+	Float:    {sumFloatAVX2, prodFloatAVX2, minFloatAVX2, maxFloatAVX2, avgFloatAVX2},
+	Double:   {sumDoubleAVX2, prodDoubleAVX2, minDoubleAVX2, maxDoubleAVX2, avgDoubleAVX2},
+	BFloat16: {sumBFloat16AVX2, prodBFloat16AVX2, minBFloat16AVX2, maxBFloat16AVX2, avgBFloat16AVX2},
 }
 
 //go:noescape
-func sumFloatAVX512(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func sumFloatAVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func prodFloatAVX512(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func prodFloatAVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func minFloatAVX512(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func minFloatAVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func maxFloatAVX512(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func maxFloatAVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func sumDoubleAVX512(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func avgFloatAVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func prodDoubleAVX512(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func sumDoubleAVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func minDoubleAVX512(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func prodDoubleAVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func maxDoubleAVX512(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func minDoubleAVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func sumInt32AVX512(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func maxDoubleAVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func prodInt32AVX512(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func avgDoubleAVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func minInt32AVX512(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func sumInt32AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func minUint32AVX512(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func prodInt32AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func maxInt32AVX512(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func minInt32AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func maxUint32AVX512(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func minUint32AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func sumInt64AVX512(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func maxInt32AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func prodInt64AVX512(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func maxUint32AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func minInt64AVX512(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func sumInt64AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func minUint64AVX512(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func prodInt64AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func maxInt64AVX512(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func minInt64AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func maxUint64AVX512(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func minUint64AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func sumInt8AVX512(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func maxInt64AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func prodInt8AVX512(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func maxUint64AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func minInt8AVX512(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func sumInt8AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func minUint8AVX512(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func prodInt8AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func maxInt8AVX512(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func minInt8AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func maxUint8AVX512(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func minUint8AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func sumHalfAVX512(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func maxInt8AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func prodHalfAVX512(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func maxUint8AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func minHalfAVX512(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func sumHalfAVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func maxHalfAVX512(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func prodHalfAVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func sumBFloat16AVX512(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func minHalfAVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func prodBFloat16AVX512(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func maxHalfAVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func minBFloat16AVX512(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func avgHalfAVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func maxBFloat16AVX512(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func sumBFloat16AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func sumFloatAVX2(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func prodBFloat16AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func prodFloatAVX2(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func minBFloat16AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func minFloatAVX2(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func maxBFloat16AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func maxFloatAVX2(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func avgBFloat16AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func sumDoubleAVX2(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func sumFloatAVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func prodDoubleAVX2(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func prodFloatAVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func minDoubleAVX2(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func minFloatAVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func maxDoubleAVX2(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func maxFloatAVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func sumInt32AVX2(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func avgFloatAVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func prodInt32AVX2(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func sumDoubleAVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func minInt32AVX2(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func prodDoubleAVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func minUint32AVX2(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func minDoubleAVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func maxInt32AVX2(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func maxDoubleAVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func maxUint32AVX2(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func avgDoubleAVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func sumInt64AVX2(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func sumInt32AVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func minInt64AVX2(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func prodInt32AVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func maxInt64AVX2(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func minInt32AVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func sumInt8AVX2(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func minUint32AVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func prodInt8AVX2(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func maxInt32AVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func minInt8AVX2(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func maxUint32AVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func minUint8AVX2(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func sumInt64AVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func maxInt8AVX2(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func minInt64AVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func maxUint8AVX2(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func maxInt64AVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func sumHalfAVX2(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func sumInt8AVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func prodHalfAVX2(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func prodInt8AVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func minHalfAVX2(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func minInt8AVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func maxHalfAVX2(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func minUint8AVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func sumBFloat16AVX2(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func maxInt8AVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func prodBFloat16AVX2(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func maxUint8AVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func minBFloat16AVX2(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func sumHalfAVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
-func maxBFloat16AVX2(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+func prodHalfAVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
+
+//go:noescape
+func minHalfAVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
+
+//go:noescape
+func maxHalfAVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
+
+//go:noescape
+func avgHalfAVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
+
+//go:noescape
+func sumBFloat16AVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
+
+//go:noescape
+func prodBFloat16AVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
+
+//go:noescape
+func minBFloat16AVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
+
+//go:noescape
+func maxBFloat16AVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
+
+//go:noescape
+func avgBFloat16AVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)

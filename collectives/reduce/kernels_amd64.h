@@ -2,7 +2,7 @@
 //
 // Every kernel has the signature of kernel in kernels.go:
 //
-//	func(dst, src *unsafe.Pointer, nd, ns, from, to int, stream bool)
+//	func(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 //
 // and walks the bytes from..to in stripes. It loads a stripe of source 0,
 // combines sources 1..ns-1 into it and stores it to every destination. So a

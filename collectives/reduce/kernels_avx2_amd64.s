@@ -17,7 +17,7 @@
 #define BODY(INIT, SIZE4, SIZE1, V4, V1, PUT4, PUT1, GET, OP, PACK) \
 	ENTER; \
 	INIT; \
-	CMPB stream+48(FP), $0; \
+	CMPB stream+56(FP), $0; \
 	JEQ  plain; \
 	STRIPES(sloop, snext, smore, sput, sdone, SIZE4, V4(GET), V4(OP), V4(PACK), PUT4(VMOVNTDQ)); \
 	SFENCE; \
@@ -27,7 +27,7 @@ plain: \
 	VZEROUPPER; \
 	RET
 
-#define WIDE(INIT, OP) BODY(INIT, 128, 32, W4, W1, WPUT4, WPUT1, load, OP, keep)
+#define WIDE(INIT, OP, PACK) BODY(INIT, 128, 32, W4, W1, WPUT4, WPUT1, load, OP, PACK)
 #define HALF(INIT, GET, OP, PACK) BODY(INIT, 64, 16, H4, H1, HPUT4, HPUT1, GET, OP, PACK)
 
 #define load(b, v, h, t, s) VMOVDQU b, v
@@ -40,6 +40,13 @@ plain: \
 #define mulpd(b, v, h, t, s) VMULPD b, v, v
 #define minpd(b, v, h, t, s) VMINPD b, v, v
 #define maxpd(b, v, h, t, s) VMAXPD b, v, v
+
+// avg divides the sums by Y12 before it stores.
+#define ranksps VCVTSI2SSQ ranks+48(FP), X12, X12; VBROADCASTSS X12, Y12
+#define rankspd VCVTSI2SDQ ranks+48(FP), X12, X12; VBROADCASTSD X12, Y12
+#define divps(b, v, h, t, s) VDIVPS Y12, v, v
+#define divpd(b, v, h, t, s) VDIVPD Y12, v, v
+
 #define addd(b, v, h, t, s) VPADDD b, v, v
 #define muld(b, v, h, t, s) VPMULLD b, v, v
 #define minsd(b, v, h, t, s) VPMINSD b, v, v
@@ -77,127 +84,132 @@ plain: \
 #define mulhalf(b, v, h, t, s) VCVTPH2PS b, t; VMULPS t, v, v; VCVTPS2PH $0, v, h; VCVTPH2PS h, v
 #define minhalf(b, v, h, t, s) VCVTPH2PS b, t; VMINPS t, v, v
 #define maxhalf(b, v, h, t, s) VCVTPH2PS b, t; VMAXPS t, v, v
+#define divhalf(b, v, h, t, s) VDIVPS Y12, v, v; packhalf(b, v, h, t, s)
 
 // bfloat16: as in kernels_avx512_amd64.s.
 #define consts16 \
-	MOVL $1, R12; \
-	MOVQ R12, X12; \
-	VPBROADCASTD X12, Y12; \
 	MOVL $0x7fff, R12; \
 	MOVQ R12, X13; \
 	VPBROADCASTD X13, Y13; \
-	MOVL $0x00400000, R12; \
-	MOVQ R12, X14; \
-	VPBROADCASTD X14, Y14; \
 	MOVL $0xffff0000, R12; \
 	MOVQ R12, X15; \
 	VPBROADCASTD X15, Y15
-#define round16(v, t, s) \
-	VCMPPS $3, v, v, s; \
-	VPSRLD $16, v, t; \
-	VPAND  Y12, t, t; \
+#define round16(v, t) \
+	VPSLLD $15, v, t; \
+	VPSRLD $31, t, t; \
 	VPADDD Y13, t, t; \
-	VPADDD v, t, t; \
-	VPOR   Y14, v, v; \
-	VBLENDVPS s, v, t, v; \
+	VPADDD t, v, v; \
 	VPAND  Y15, v, v
 #define get16(b, v, h, t, s) VPMOVZXWD b, v; VPSLLD $16, v, v
 #define pack16(b, v, h, t, s) VPSRLD $16, v, v; VPACKUSDW v, v, v; VPERMQ $8, v, v
-#define add16(b, v, h, t, s) get16(b, t, h, t, s); VADDPS t, v, v; round16(v, t, s)
-#define mul16(b, v, h, t, s) get16(b, t, h, t, s); VMULPS t, v, v; round16(v, t, s)
+#define add16(b, v, h, t, s) get16(b, t, h, t, s); VADDPS t, v, v; round16(v, t)
+#define mul16(b, v, h, t, s) get16(b, t, h, t, s); VMULPS t, v, v; round16(v, t)
+#define div16(b, v, h, t, s) VDIVPS Y12, v, v; round16(v, t); pack16(b, v, h, t, s)
+#define avg16 consts16; ranksps
 #define min16(b, v, h, t, s) get16(b, t, h, t, s); VMINPS t, v, v
 #define max16(b, v, h, t, s) get16(b, t, h, t, s); VMAXPS t, v, v
 
-TEXT ·sumFloatAVX2(SB), NOSPLIT, $0-49
-	WIDE(none, addps)
+TEXT ·sumFloatAVX2(SB), NOSPLIT, $0-57
+	WIDE(none, addps, keep)
 
-TEXT ·prodFloatAVX2(SB), NOSPLIT, $0-49
-	WIDE(none, mulps)
+TEXT ·prodFloatAVX2(SB), NOSPLIT, $0-57
+	WIDE(none, mulps, keep)
 
-TEXT ·minFloatAVX2(SB), NOSPLIT, $0-49
-	WIDE(none, minps)
+TEXT ·minFloatAVX2(SB), NOSPLIT, $0-57
+	WIDE(none, minps, keep)
 
-TEXT ·maxFloatAVX2(SB), NOSPLIT, $0-49
-	WIDE(none, maxps)
+TEXT ·maxFloatAVX2(SB), NOSPLIT, $0-57
+	WIDE(none, maxps, keep)
 
-TEXT ·sumDoubleAVX2(SB), NOSPLIT, $0-49
-	WIDE(none, addpd)
+TEXT ·avgFloatAVX2(SB), NOSPLIT, $0-57
+	WIDE(ranksps, addps, divps)
 
-TEXT ·prodDoubleAVX2(SB), NOSPLIT, $0-49
-	WIDE(none, mulpd)
+TEXT ·sumDoubleAVX2(SB), NOSPLIT, $0-57
+	WIDE(none, addpd, keep)
 
-TEXT ·minDoubleAVX2(SB), NOSPLIT, $0-49
-	WIDE(none, minpd)
+TEXT ·prodDoubleAVX2(SB), NOSPLIT, $0-57
+	WIDE(none, mulpd, keep)
 
-TEXT ·maxDoubleAVX2(SB), NOSPLIT, $0-49
-	WIDE(none, maxpd)
+TEXT ·minDoubleAVX2(SB), NOSPLIT, $0-57
+	WIDE(none, minpd, keep)
 
-TEXT ·sumInt32AVX2(SB), NOSPLIT, $0-49
-	WIDE(none, addd)
+TEXT ·maxDoubleAVX2(SB), NOSPLIT, $0-57
+	WIDE(none, maxpd, keep)
 
-TEXT ·prodInt32AVX2(SB), NOSPLIT, $0-49
-	WIDE(none, muld)
+TEXT ·avgDoubleAVX2(SB), NOSPLIT, $0-57
+	WIDE(rankspd, addpd, divpd)
 
-TEXT ·minInt32AVX2(SB), NOSPLIT, $0-49
-	WIDE(none, minsd)
+TEXT ·sumInt32AVX2(SB), NOSPLIT, $0-57
+	WIDE(none, addd, keep)
 
-TEXT ·minUint32AVX2(SB), NOSPLIT, $0-49
-	WIDE(none, minud)
+TEXT ·prodInt32AVX2(SB), NOSPLIT, $0-57
+	WIDE(none, muld, keep)
 
-TEXT ·maxInt32AVX2(SB), NOSPLIT, $0-49
-	WIDE(none, maxsd)
+TEXT ·minInt32AVX2(SB), NOSPLIT, $0-57
+	WIDE(none, minsd, keep)
 
-TEXT ·maxUint32AVX2(SB), NOSPLIT, $0-49
-	WIDE(none, maxud)
+TEXT ·minUint32AVX2(SB), NOSPLIT, $0-57
+	WIDE(none, minud, keep)
 
-TEXT ·sumInt64AVX2(SB), NOSPLIT, $0-49
-	WIDE(none, addq)
+TEXT ·maxInt32AVX2(SB), NOSPLIT, $0-57
+	WIDE(none, maxsd, keep)
 
-TEXT ·minInt64AVX2(SB), NOSPLIT, $0-49
-	WIDE(none, minsq)
+TEXT ·maxUint32AVX2(SB), NOSPLIT, $0-57
+	WIDE(none, maxud, keep)
 
-TEXT ·maxInt64AVX2(SB), NOSPLIT, $0-49
-	WIDE(none, maxsq)
+TEXT ·sumInt64AVX2(SB), NOSPLIT, $0-57
+	WIDE(none, addq, keep)
 
-TEXT ·sumInt8AVX2(SB), NOSPLIT, $0-49
-	WIDE(none, addb)
+TEXT ·minInt64AVX2(SB), NOSPLIT, $0-57
+	WIDE(none, minsq, keep)
 
-TEXT ·prodInt8AVX2(SB), NOSPLIT, $0-49
-	WIDE(evenbytes, mulb)
+TEXT ·maxInt64AVX2(SB), NOSPLIT, $0-57
+	WIDE(none, maxsq, keep)
 
-TEXT ·minInt8AVX2(SB), NOSPLIT, $0-49
-	WIDE(none, minsb)
+TEXT ·sumInt8AVX2(SB), NOSPLIT, $0-57
+	WIDE(none, addb, keep)
 
-TEXT ·minUint8AVX2(SB), NOSPLIT, $0-49
-	WIDE(none, minub)
+TEXT ·prodInt8AVX2(SB), NOSPLIT, $0-57
+	WIDE(evenbytes, mulb, keep)
 
-TEXT ·maxInt8AVX2(SB), NOSPLIT, $0-49
-	WIDE(none, maxsb)
+TEXT ·minInt8AVX2(SB), NOSPLIT, $0-57
+	WIDE(none, minsb, keep)
 
-TEXT ·maxUint8AVX2(SB), NOSPLIT, $0-49
-	WIDE(none, maxub)
+TEXT ·minUint8AVX2(SB), NOSPLIT, $0-57
+	WIDE(none, minub, keep)
 
-TEXT ·sumHalfAVX2(SB), NOSPLIT, $0-49
+TEXT ·maxInt8AVX2(SB), NOSPLIT, $0-57
+	WIDE(none, maxsb, keep)
+
+TEXT ·maxUint8AVX2(SB), NOSPLIT, $0-57
+	WIDE(none, maxub, keep)
+
+TEXT ·sumHalfAVX2(SB), NOSPLIT, $0-57
 	HALF(none, gethalf, addhalf, packhalf)
 
-TEXT ·prodHalfAVX2(SB), NOSPLIT, $0-49
+TEXT ·prodHalfAVX2(SB), NOSPLIT, $0-57
 	HALF(none, gethalf, mulhalf, packhalf)
 
-TEXT ·minHalfAVX2(SB), NOSPLIT, $0-49
+TEXT ·minHalfAVX2(SB), NOSPLIT, $0-57
 	HALF(none, gethalf, minhalf, packhalf)
 
-TEXT ·maxHalfAVX2(SB), NOSPLIT, $0-49
+TEXT ·maxHalfAVX2(SB), NOSPLIT, $0-57
 	HALF(none, gethalf, maxhalf, packhalf)
 
-TEXT ·sumBFloat16AVX2(SB), NOSPLIT, $0-49
+TEXT ·avgHalfAVX2(SB), NOSPLIT, $0-57
+	HALF(ranksps, gethalf, addhalf, divhalf)
+
+TEXT ·sumBFloat16AVX2(SB), NOSPLIT, $0-57
 	HALF(consts16, get16, add16, pack16)
 
-TEXT ·prodBFloat16AVX2(SB), NOSPLIT, $0-49
+TEXT ·prodBFloat16AVX2(SB), NOSPLIT, $0-57
 	HALF(consts16, get16, mul16, pack16)
 
-TEXT ·minBFloat16AVX2(SB), NOSPLIT, $0-49
+TEXT ·minBFloat16AVX2(SB), NOSPLIT, $0-57
 	HALF(consts16, get16, min16, pack16)
 
-TEXT ·maxBFloat16AVX2(SB), NOSPLIT, $0-49
+TEXT ·maxBFloat16AVX2(SB), NOSPLIT, $0-57
 	HALF(consts16, get16, max16, pack16)
 
+TEXT ·avgBFloat16AVX2(SB), NOSPLIT, $0-57
+	HALF(avg16, get16, add16, div16)

@@ -21,7 +21,7 @@
 #define BODY(INIT, SIZE4, SIZE1, V4, V1, MASK, PUT4, PUT1, PUTMASK, GET, OP, PACK) \
 	ENTER; \
 	INIT; \
-	CMPB stream+48(FP), $0; \
+	CMPB stream+56(FP), $0; \
 	JEQ  plain; \
 	STRIPES(sloop, snext, smore, sput, sdone, SIZE4, V4(GET), V4(OP), V4(PACK), PUT4(VMOVNTDQ)); \
 	SFENCE; \
@@ -38,7 +38,7 @@ out: \
 	VZEROUPPER; \
 	RET
 
-#define WIDE(INIT, OP) BODY(INIT, 256, 64, W4, W1, WMASK, WPUT4, WPUT1, WPUTMASK, load, OP, keep)
+#define WIDE(INIT, OP, PACK) BODY(INIT, 256, 64, W4, W1, WMASK, WPUT4, WPUT1, WPUTMASK, load, OP, PACK)
 #define HALF(INIT, GET, OP, PACK) BODY(INIT, 128, 32, H4, H1, HMASK, HPUT4, HPUT1, HPUTMASK, GET, OP, PACK)
 
 #define load(b, v, h, t, s) VMOVDQU64 b, v
@@ -51,6 +51,13 @@ out: \
 #define mulpd(b, v, h, t, s) VMULPD b, v, v
 #define minpd(b, v, h, t, s) VMINPD b, v, v
 #define maxpd(b, v, h, t, s) VMAXPD b, v, v
+
+// avg divides the sums by Z20 before it stores.
+#define ranksps VCVTSI2SSQ ranks+48(FP), X15, X15; VBROADCASTSS X15, Z20
+#define rankspd VCVTSI2SDQ ranks+48(FP), X15, X15; VBROADCASTSD X15, Z20
+#define divps(b, v, h, t, s) VDIVPS Z20, v, v
+#define divpd(b, v, h, t, s) VDIVPD Z20, v, v
+
 #define addd(b, v, h, t, s) VPADDD b, v, v
 #define muld(b, v, h, t, s) VPMULLD b, v, v
 #define minsd(b, v, h, t, s) VPMINSD b, v, v
@@ -89,133 +96,142 @@ out: \
 #define mulhalf(b, v, h, t, s) VCVTPH2PS b, t; VMULPS t, v, v; VCVTPS2PH $0, v, h; VCVTPH2PS h, v
 #define minhalf(b, v, h, t, s) VCVTPH2PS b, t; VMINPS t, v, v
 #define maxhalf(b, v, h, t, s) VCVTPH2PS b, t; VMAXPS t, v, v
+#define divhalf(b, v, h, t, s) VDIVPS Z20, v, v; packhalf(b, v, h, t, s)
 
 // bfloat16 is the upper half of a float. Rounding adds half a unit, less one
-// when the unit is even, and cuts; a NaN is made quiet instead, lest the carry
-// turn it into a zero. VCVTNEPS2BF16 is not used: it drops subnormals.
+// when the unit is even, and cuts. A NaN needs no care: the lower half of one that
+// comes from bfloat16 operands is zero, so nothing carries. VCVTNEPS2BF16 is not
+// used: it drops subnormals.
 #define consts16 \
-	MOVL $1, R12; \
-	VPBROADCASTD R12, Z16; \
 	MOVL $0x7fff, R12; \
 	VPBROADCASTD R12, Z17; \
-	MOVL $0x00400000, R12; \
-	VPBROADCASTD R12, Z18; \
 	MOVL $0xffff0000, R12; \
 	VPBROADCASTD R12, Z19
-#define round16(v, t, s) \
-	VCMPPS $3, v, v, K2; \
-	VPSRLD $16, v, t; \
-	VPANDD Z16, t, t; \
+#define round16(v, t) \
+	VPSLLD $15, v, t; \
+	VPSRLD $31, t, t; \
 	VPADDD Z17, t, t; \
-	VPADDD v, t, t; \
-	VPORD  Z18, v, K2, t; \
-	VPANDD Z19, t, v
+	VPADDD t, v, v; \
+	VPANDD Z19, v, v
 #define get16(b, v, h, t, s) VPMOVZXWD b, v; VPSLLD $16, v, v
 #define pack16(b, v, h, t, s) VPSRLD $16, v, v; VPMOVDW v, h
-#define add16(b, v, h, t, s) get16(b, t, h, t, s); VADDPS t, v, v; round16(v, t, s)
-#define mul16(b, v, h, t, s) get16(b, t, h, t, s); VMULPS t, v, v; round16(v, t, s)
+#define add16(b, v, h, t, s) get16(b, t, h, t, s); VADDPS t, v, v; round16(v, t)
+#define mul16(b, v, h, t, s) get16(b, t, h, t, s); VMULPS t, v, v; round16(v, t)
+#define div16(b, v, h, t, s) VDIVPS Z20, v, v; round16(v, t); pack16(b, v, h, t, s)
+#define avg16 consts16; ranksps
 #define min16(b, v, h, t, s) get16(b, t, h, t, s); VMINPS t, v, v
 #define max16(b, v, h, t, s) get16(b, t, h, t, s); VMAXPS t, v, v
 
-TEXT ·sumFloatAVX512(SB), NOSPLIT, $0-49
-	WIDE(none, addps)
+TEXT ·sumFloatAVX512(SB), NOSPLIT, $0-57
+	WIDE(none, addps, keep)
 
-TEXT ·prodFloatAVX512(SB), NOSPLIT, $0-49
-	WIDE(none, mulps)
+TEXT ·prodFloatAVX512(SB), NOSPLIT, $0-57
+	WIDE(none, mulps, keep)
 
-TEXT ·minFloatAVX512(SB), NOSPLIT, $0-49
-	WIDE(none, minps)
+TEXT ·minFloatAVX512(SB), NOSPLIT, $0-57
+	WIDE(none, minps, keep)
 
-TEXT ·maxFloatAVX512(SB), NOSPLIT, $0-49
-	WIDE(none, maxps)
+TEXT ·maxFloatAVX512(SB), NOSPLIT, $0-57
+	WIDE(none, maxps, keep)
 
-TEXT ·sumDoubleAVX512(SB), NOSPLIT, $0-49
-	WIDE(none, addpd)
+TEXT ·avgFloatAVX512(SB), NOSPLIT, $0-57
+	WIDE(ranksps, addps, divps)
 
-TEXT ·prodDoubleAVX512(SB), NOSPLIT, $0-49
-	WIDE(none, mulpd)
+TEXT ·sumDoubleAVX512(SB), NOSPLIT, $0-57
+	WIDE(none, addpd, keep)
 
-TEXT ·minDoubleAVX512(SB), NOSPLIT, $0-49
-	WIDE(none, minpd)
+TEXT ·prodDoubleAVX512(SB), NOSPLIT, $0-57
+	WIDE(none, mulpd, keep)
 
-TEXT ·maxDoubleAVX512(SB), NOSPLIT, $0-49
-	WIDE(none, maxpd)
+TEXT ·minDoubleAVX512(SB), NOSPLIT, $0-57
+	WIDE(none, minpd, keep)
 
-TEXT ·sumInt32AVX512(SB), NOSPLIT, $0-49
-	WIDE(none, addd)
+TEXT ·maxDoubleAVX512(SB), NOSPLIT, $0-57
+	WIDE(none, maxpd, keep)
 
-TEXT ·prodInt32AVX512(SB), NOSPLIT, $0-49
-	WIDE(none, muld)
+TEXT ·avgDoubleAVX512(SB), NOSPLIT, $0-57
+	WIDE(rankspd, addpd, divpd)
 
-TEXT ·minInt32AVX512(SB), NOSPLIT, $0-49
-	WIDE(none, minsd)
+TEXT ·sumInt32AVX512(SB), NOSPLIT, $0-57
+	WIDE(none, addd, keep)
 
-TEXT ·minUint32AVX512(SB), NOSPLIT, $0-49
-	WIDE(none, minud)
+TEXT ·prodInt32AVX512(SB), NOSPLIT, $0-57
+	WIDE(none, muld, keep)
 
-TEXT ·maxInt32AVX512(SB), NOSPLIT, $0-49
-	WIDE(none, maxsd)
+TEXT ·minInt32AVX512(SB), NOSPLIT, $0-57
+	WIDE(none, minsd, keep)
 
-TEXT ·maxUint32AVX512(SB), NOSPLIT, $0-49
-	WIDE(none, maxud)
+TEXT ·minUint32AVX512(SB), NOSPLIT, $0-57
+	WIDE(none, minud, keep)
 
-TEXT ·sumInt64AVX512(SB), NOSPLIT, $0-49
-	WIDE(none, addq)
+TEXT ·maxInt32AVX512(SB), NOSPLIT, $0-57
+	WIDE(none, maxsd, keep)
 
-TEXT ·prodInt64AVX512(SB), NOSPLIT, $0-49
-	WIDE(none, mulq)
+TEXT ·maxUint32AVX512(SB), NOSPLIT, $0-57
+	WIDE(none, maxud, keep)
 
-TEXT ·minInt64AVX512(SB), NOSPLIT, $0-49
-	WIDE(none, minsq)
+TEXT ·sumInt64AVX512(SB), NOSPLIT, $0-57
+	WIDE(none, addq, keep)
 
-TEXT ·minUint64AVX512(SB), NOSPLIT, $0-49
-	WIDE(none, minuq)
+TEXT ·prodInt64AVX512(SB), NOSPLIT, $0-57
+	WIDE(none, mulq, keep)
 
-TEXT ·maxInt64AVX512(SB), NOSPLIT, $0-49
-	WIDE(none, maxsq)
+TEXT ·minInt64AVX512(SB), NOSPLIT, $0-57
+	WIDE(none, minsq, keep)
 
-TEXT ·maxUint64AVX512(SB), NOSPLIT, $0-49
-	WIDE(none, maxuq)
+TEXT ·minUint64AVX512(SB), NOSPLIT, $0-57
+	WIDE(none, minuq, keep)
 
-TEXT ·sumInt8AVX512(SB), NOSPLIT, $0-49
-	WIDE(none, addb)
+TEXT ·maxInt64AVX512(SB), NOSPLIT, $0-57
+	WIDE(none, maxsq, keep)
 
-TEXT ·prodInt8AVX512(SB), NOSPLIT, $0-49
-	WIDE(evenbytes, mulb)
+TEXT ·maxUint64AVX512(SB), NOSPLIT, $0-57
+	WIDE(none, maxuq, keep)
 
-TEXT ·minInt8AVX512(SB), NOSPLIT, $0-49
-	WIDE(none, minsb)
+TEXT ·sumInt8AVX512(SB), NOSPLIT, $0-57
+	WIDE(none, addb, keep)
 
-TEXT ·minUint8AVX512(SB), NOSPLIT, $0-49
-	WIDE(none, minub)
+TEXT ·prodInt8AVX512(SB), NOSPLIT, $0-57
+	WIDE(evenbytes, mulb, keep)
 
-TEXT ·maxInt8AVX512(SB), NOSPLIT, $0-49
-	WIDE(none, maxsb)
+TEXT ·minInt8AVX512(SB), NOSPLIT, $0-57
+	WIDE(none, minsb, keep)
 
-TEXT ·maxUint8AVX512(SB), NOSPLIT, $0-49
-	WIDE(none, maxub)
+TEXT ·minUint8AVX512(SB), NOSPLIT, $0-57
+	WIDE(none, minub, keep)
 
-TEXT ·sumHalfAVX512(SB), NOSPLIT, $0-49
+TEXT ·maxInt8AVX512(SB), NOSPLIT, $0-57
+	WIDE(none, maxsb, keep)
+
+TEXT ·maxUint8AVX512(SB), NOSPLIT, $0-57
+	WIDE(none, maxub, keep)
+
+TEXT ·sumHalfAVX512(SB), NOSPLIT, $0-57
 	HALF(none, gethalf, addhalf, packhalf)
 
-TEXT ·prodHalfAVX512(SB), NOSPLIT, $0-49
+TEXT ·prodHalfAVX512(SB), NOSPLIT, $0-57
 	HALF(none, gethalf, mulhalf, packhalf)
 
-TEXT ·minHalfAVX512(SB), NOSPLIT, $0-49
+TEXT ·minHalfAVX512(SB), NOSPLIT, $0-57
 	HALF(none, gethalf, minhalf, packhalf)
 
-TEXT ·maxHalfAVX512(SB), NOSPLIT, $0-49
+TEXT ·maxHalfAVX512(SB), NOSPLIT, $0-57
 	HALF(none, gethalf, maxhalf, packhalf)
 
-TEXT ·sumBFloat16AVX512(SB), NOSPLIT, $0-49
+TEXT ·avgHalfAVX512(SB), NOSPLIT, $0-57
+	HALF(ranksps, gethalf, addhalf, divhalf)
+
+TEXT ·sumBFloat16AVX512(SB), NOSPLIT, $0-57
 	HALF(consts16, get16, add16, pack16)
 
-TEXT ·prodBFloat16AVX512(SB), NOSPLIT, $0-49
+TEXT ·prodBFloat16AVX512(SB), NOSPLIT, $0-57
 	HALF(consts16, get16, mul16, pack16)
 
-TEXT ·minBFloat16AVX512(SB), NOSPLIT, $0-49
+TEXT ·minBFloat16AVX512(SB), NOSPLIT, $0-57
 	HALF(consts16, get16, min16, pack16)
 
-TEXT ·maxBFloat16AVX512(SB), NOSPLIT, $0-49
+TEXT ·maxBFloat16AVX512(SB), NOSPLIT, $0-57
 	HALF(consts16, get16, max16, pack16)
 
+TEXT ·avgBFloat16AVX512(SB), NOSPLIT, $0-57
+	HALF(avg16, get16, add16, div16)

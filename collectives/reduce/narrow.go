@@ -65,15 +65,19 @@ func round(d Dtype, x []float32) {
 }
 
 // fromHalf shifts exponent and mantissa into place and corrects the exponent's
-// bias (127 instead of 15) by a multiplication, which also scales subnormals.
+// bias, 127 instead of 15.
 func fromHalf(h uint16) float32 {
 	sign := uint32(h&0x8000) << 16
 	bits := uint32(h&0x7fff) << 13
-	if h&0x7c00 == 0x7c00 {
-		return math.Float32frombits(sign | 0x7f800000 | bits)
+	switch h & 0x7c00 {
+	case 0: // zero or subnormal
+		bits = math.Float32bits(float32(h&0x3ff) * 0x1p-24)
+	case 0x7c00: // infinity or NaN
+		bits |= 0x7f800000
+	default:
+		bits += (127 - 15) << 23
 	}
-	const scale = 1 << 112
-	return math.Float32frombits(sign | math.Float32bits(math.Float32frombits(bits)*scale))
+	return math.Float32frombits(sign | bits)
 }
 
 func toHalf(f float32) uint16 {
@@ -97,11 +101,15 @@ func toBFloat16(f float32) uint16 {
 func fromE4M3(x uint8) float32 {
 	sign := uint32(x&0x80) << 24
 	bits := uint32(x&0x7f) << 20
-	if x&0x7f == 0x7f {
-		return math.Float32frombits(sign | 0x7fc00000)
+	switch {
+	case x&0x7f == 0x7f:
+		bits = 0x7fc00000
+	case x&0x78 == 0:
+		bits = math.Float32bits(float32(x&7) * 0x1p-9)
+	default:
+		bits += (127 - 7) << 23
 	}
-	const scale = 1 << 120 // the biases are 127 and 7
-	return math.Float32frombits(sign | math.Float32bits(math.Float32frombits(bits)*scale))
+	return math.Float32frombits(sign | bits)
 }
 
 func toE4M3(f float32) uint8 {

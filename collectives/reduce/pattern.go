@@ -100,17 +100,17 @@ var limits = [len(dtypes)]struct{ sum, exponent int }{
 
 // at is f.
 func (p *pattern) at(x int) int {
-	h := int(mix(uint64(x)) >> 40)
-	counts := x%p.every == 0
+	h := mix(uint64(x)) >> 32
+	counts := p.every == 1 || x%p.every == 0
 	switch {
 	case p.op == Min && counts, p.op == Max && !counts:
-		return 1 + h%4
+		return 1 + int(h>>30)
 	case p.op == Min, p.op == Max:
-		return 5 + h%4 // up to 8: f8e5m2 has all integers so far
+		return 5 + int(h>>30) // up to 8: f8e5m2 has all integers so far
 	case !counts || p.values == 0:
 		return 0
 	}
-	return 1 + h%p.values
+	return 1 + int(h*uint64(p.values)>>32)
 }
 
 // windows gives, for every start x, f combined over the ranks' places x, x+1, ….
@@ -128,8 +128,11 @@ func (p *pattern) windows() []int {
 	for x := range p.ranks {
 		w[0] += f[x]
 	}
-	for x := range p.period - 1 {
-		w[x+1] = w[x] - f[x] + f[(x+p.ranks)%p.period]
+	for x, next := 0, p.ranks; x < p.period-1; x++ {
+		w[x+1] = w[x] - f[x] + f[next]
+		if next++; next == p.period {
+			next = 0
+		}
 	}
 	return w
 }
@@ -183,7 +186,9 @@ func (p *pattern) build(buf []byte, start int, first int64, value func(x int) in
 	size := p.dtype.Size()
 	for at := 0; at < len(buf); at += size {
 		p.write(unsafe.Pointer(&buf[at]), value(x))
-		x = (x + p.stride) % p.period
+		if x += p.stride; x >= p.period {
+			x -= p.period
+		}
 	}
 }
 
@@ -205,7 +210,7 @@ func Check(buf []byte, d Dtype, o Op, ranks int, first int64) (wrong, firstWrong
 	w := p.windows()
 	p.build(want, 0, first, func(x int) int { return w[x] })
 	if o == Avg && len(want) > 0 {
-		divider(d)(unsafe.Pointer(&want[0]), len(want)/d.Size(), ranks)
+		For(d, Avg).Finish(unsafe.Pointer(&want[0]), len(want)/d.Size(), ranks)
 	}
 	return mismatches(buf, want, d.Size(), first)
 }

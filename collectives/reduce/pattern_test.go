@@ -148,6 +148,18 @@ func TestPatternFindsFaults(t *testing.T) {
 	})
 }
 
+// TestIntegerAverageShowsEveryLoss: the division hides nothing, in no element.
+func TestIntegerAverageShowsEveryLoss(t *testing.T) {
+	for _, d := range []Dtype{Int32, Uint32, Int64, Uint64} {
+		const ranks, n = 500, 64
+		in := inputs(d, Avg, ranks, n, 0)
+		got := reduceAnyOrder(rand.New(rand.NewPCG(1, 2)), d, Avg, in[1:], ranks)
+		if wrong, _ := Check(got, d, Avg, ranks, 0); wrong != n {
+			t.Errorf("%s: a lost contribution shows in %d of %d elements", d, wrong, n)
+		}
+	}
+}
+
 // TestCheckCounts: the number of wrong elements and the first one, also in the
 // second period, are reported in the collective's numbering.
 func TestCheckCounts(t *testing.T) {

@@ -10,7 +10,7 @@ type number interface {
 	int8 | uint8 | int32 | uint32 | int64 | uint64 | float32 | float64
 }
 
-// portableKernel gives the twin of any vector kernel. o is not Avg.
+// portableKernel gives the twin of any vector kernel.
 func portableKernel(d Dtype, o Op) kernel {
 	switch d {
 	case Int8:
@@ -36,7 +36,7 @@ func portableKernel(d Dtype, o Op) kernel {
 
 // plainKernel is for the types that Go computes with.
 func plainKernel[T number](o Op) kernel {
-	return func(dst, src *unsafe.Pointer, nd, ns, from, to int, _ bool) {
+	return func(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, _ bool) {
 		var acc [blockElems]T
 		size := int(unsafe.Sizeof(acc[0]))
 		for at := from; at < to; at += blockElems * size {
@@ -49,6 +49,9 @@ func plainKernel[T number](o Op) kernel {
 					combine(o, a, b)
 				}
 			}
+			if o == Avg {
+				divide(a, ranks)
+			}
 			for _, p := range unsafe.Slice(dst, nd) {
 				copy(unsafe.Slice((*T)(unsafe.Add(p, at)), len(a)), a)
 			}
@@ -58,7 +61,7 @@ func plainKernel[T number](o Op) kernel {
 
 // narrowKernel is for the types that widen to float.
 func narrowKernel(d Dtype, o Op) kernel {
-	return func(dst, src *unsafe.Pointer, nd, ns, from, to int, _ bool) {
+	return func(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, _ bool) {
 		var acc, next [blockElems]float32
 		size := d.Size()
 		for at := from; at < to; at += blockElems * size {
@@ -70,9 +73,12 @@ func narrowKernel(d Dtype, o Op) kernel {
 				}
 				widen(d, next[:n], unsafe.Add(p, at))
 				combine(o, acc[:n], next[:n])
-				if o == Sum || o == Prod {
+				if o != Min && o != Max { // these give one of the operands
 					round(d, acc[:n])
 				}
+			}
+			if o == Avg {
+				divide(acc[:n], ranks)
 			}
 			for _, p := range unsafe.Slice(dst, nd) {
 				narrow(d, unsafe.Add(p, at), acc[:n])
@@ -81,11 +87,11 @@ func narrowKernel(d Dtype, o Op) kernel {
 	}
 }
 
-// combine does a[i] = a[i] op b[i].
+// combine does a[i] = a[i] op b[i]; avg adds.
 func combine[T number](o Op, a, b []T) {
 	b = b[:len(a)]
 	switch o {
-	case Sum:
+	case Sum, Avg:
 		for i, x := range b {
 			a[i] += x
 		}
@@ -108,60 +114,15 @@ func combine[T number](o Op, a, b []T) {
 	}
 }
 
-// divider gives Kernels.Finish for a type.
-func divider(d Dtype) func(dst unsafe.Pointer, n, ranks int) {
-	switch d {
-	case Int8:
-		return divideInt[int8]
-	case Uint8:
-		return divideInt[uint8]
-	case Int32:
-		return divideInt[int32]
-	case Uint32:
-		return divideInt[uint32]
-	case Int64:
-		return divideInt[int64]
-	case Uint64:
-		return divideUint64
-	case Float:
-		return divideFloat[float32]
-	case Double:
-		return divideFloat[float64]
-	default:
-		return func(dst unsafe.Pointer, n, ranks int) { divideNarrow(d, dst, n, ranks) }
-	}
-}
-
-// divideInt divides in 64 bits: ranks may exceed what T holds.
-func divideInt[T int8 | uint8 | int32 | uint32 | int64](dst unsafe.Pointer, n, ranks int) {
-	d := unsafe.Slice((*T)(dst), n)
-	for i, x := range d {
-		d[i] = T(int64(x) / int64(ranks))
-	}
-}
-
-func divideUint64(dst unsafe.Pointer, n, ranks int) {
-	d := unsafe.Slice((*uint64)(dst), n)
-	for i, x := range d {
-		d[i] = x / uint64(ranks)
-	}
-}
-
-func divideFloat[T float32 | float64](dst unsafe.Pointer, n, ranks int) {
-	d := unsafe.Slice((*T)(dst), n)
-	for i, x := range d {
-		d[i] = x / T(ranks)
-	}
-}
-
-func divideNarrow(d Dtype, dst unsafe.Pointer, n, ranks int) {
-	var block [blockElems]float32
-	for at := 0; at < n; at += blockElems {
-		b, p := block[:min(n-at, blockElems)], unsafe.Add(dst, at*d.Size())
-		widen(d, b, p)
-		for i, x := range b {
-			b[i] = x / float32(ranks)
+// divide divides by ranks, in 64 bits if ranks exceeds what T holds.
+func divide[T number](a []T, ranks int) {
+	if n := T(ranks); int(n) == ranks {
+		for i := range a {
+			a[i] /= n
 		}
-		narrow(d, p, b)
+		return
+	}
+	for i, x := range a {
+		a[i] = T(int64(x) / int64(ranks))
 	}
 }

@@ -1,0 +1,43 @@
+# busbw: make run and make test do everything on a fresh machine with Go and gcc.
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -X main.version=$(VERSION)
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+.PHONY: build run test race lint nocgo arm64 bench-peers clean
+
+build:
+	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/busbw ./cmd/busbw
+
+# The main job: two nodes with two ranks each on this machine.
+run: build
+	./bin/busbw run --local 2x2 --op all_reduce,broadcast --algo ring,tree --sizes 8,1K,64K,1M,16M --time 200ms
+
+test:
+	go test ./...
+
+race:
+	go test -race -short ./...
+
+lint:
+	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo 'gofmt: the files above need formatting'; exit 1; }
+	go vet ./...
+	GOARCH=arm64 CGO_ENABLED=0 go vet ./...
+	go run $(STATICCHECK) ./...
+	go mod tidy -diff
+	go mod verify
+
+nocgo:
+	CGO_ENABLED=0 go build -o /dev/null ./cmd/busbw
+	CGO_ENABLED=0 go test ./...
+
+# The reduction kernels of arm64, in emulation.
+arm64:
+	GOARCH=arm64 CGO_ENABLED=0 go test -short -exec qemu-aarch64-static ./collectives/reduce
+
+# Side by side with Open MPI, MPICH and gloo (docs/performance.md); Debian's
+# packages: gcc g++ openmpi-bin libopenmpi-dev mpich libmpich-dev libgloo-dev.
+bench-peers: build
+	./collectives/peers/bench.sh bin/busbw $(BENCH)
+
+clean:
+	rm -rf bin results

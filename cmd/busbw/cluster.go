@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/netip"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"busbw/coordinator"
+)
+
+// clusterFlags say which cluster to join and how.
+type clusterFlags struct {
+	join       []string
+	secretFile string
+	advertise  string
+	iface      string
+	bind       string
+}
+
+func (c *clusterFlags) add(cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.StringSliceVar(&c.join, "join", nil, "members of the cluster to join at (HOST or HOST:PORT)")
+	fl.StringVar(&c.secretFile, "secret-file", "", "file with the cluster's shared secret, mode 600 (make one: openssl rand -hex 32)")
+	fl.StringVar(&c.advertise, "advertise", "", "IP address that the others reach this machine at (default: picked)")
+	fl.StringVar(&c.iface, "iface", "", "interfaces to pick the address from: prefixes, =exact, ^exclude (default $NCCL_SOCKET_IFNAME)")
+	fl.StringVar(&c.bind, "bind", "", "IP:PORT to listen on for gossip (default: every address; busbw run: any port)")
+}
+
+func (c *clusterFlags) valid() error {
+	if c.secretFile == "" {
+		return usageError{fmt.Errorf("--secret-file is needed: nobody without the cluster's secret joins")}
+	}
+	if c.advertise != "" {
+		if _, err := netip.ParseAddr(c.advertise); err != nil {
+			return usageError{fmt.Errorf("--advertise %q: want an IP address", c.advertise)}
+		}
+	}
+	if c.bind != "" {
+		if _, err := netip.ParseAddrPort(c.bind); err != nil {
+			return usageError{fmt.Errorf("--bind %q: want IP:PORT, for example 10.0.0.1:7946", c.bind)}
+		}
+	}
+	return nil
+}
+
+// want is which of this machine's addresses the others are told.
+func (c *clusterFlags) want() coordinator.Want {
+	w := coordinator.Want{Names: c.iface, Family: os.Getenv("NCCL_SOCKET_FAMILY")}
+	if w.Names == "" {
+		w.Names = os.Getenv("NCCL_SOCKET_IFNAME")
+	}
+	if c.advertise != "" {
+		w.Advertise = netip.MustParseAddr(c.advertise) // valid has seen it
+	}
+	return w
+}
+
+// gossipAddr is --bind; port is what to listen on without it.
+func (c *clusterFlags) gossipAddr(port uint16) netip.AddrPort {
+	if c.bind != "" {
+		return netip.MustParseAddrPort(c.bind)
+	}
+	return netip.AddrPortFrom(netip.Addr{}, port)
+}
+
+// enter joins the cluster as a member that runs no ranks.
+func (c *clusterFlags) enter(ctx context.Context, errs io.Writer) (*coordinator.Cluster, error) {
+	secret, err := coordinator.ReadSecret(c.secretFile)
+	if err != nil {
+		return nil, err
+	}
+	return coordinator.Join(ctx, coordinator.JoinOptions{
+		Secret: secret, Seeds: c.join, Bind: c.gossipAddr(0), Want: c.want(), Version: version, Log: logger(errs),
+	})
+}
+
+// logger writes warnings and worse for people.
+func logger(errs io.Writer) *slog.Logger {
+	return slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: slog.LevelWarn}))
+}
+
+// cluster is what a run drives, and how to leave it.
+type cluster struct {
+	*coordinator.Cluster
+	members []coordinator.Member
+	leave   func() error
+}
+
+// gather joins the cluster, or starts one on this machine, and waits for its
+// workers.
+func (f *runFlags) gather(ctx context.Context, errs io.Writer) (*cluster, error) {
+	if f.cluster.join == nil {
+		nodes, ranks, err := parseLocal(f.local)
+		if err != nil {
+			return nil, usageError{err}
+		}
+		fmt.Fprintf(errs, "starting %d worker(s) with %d rank(s) each on this machine\n", nodes, ranks)
+		l, err := coordinator.StartLocal(ctx, coordinator.LocalOptions{Nodes: nodes, Ranks: ranks, Version: version, Log: logger(errs)})
+		if err != nil {
+			return nil, err
+		}
+		return &cluster{l.Cluster, l.Workers, l.Close}, nil
+	}
+	c, err := f.cluster.enter(ctx, errs)
+	if err != nil {
+		return nil, err
+	}
+	members, err := f.workers(ctx, c, errs)
+	if err != nil {
+		c.Close()
+		return nil, err
+	}
+	return &cluster{c, members, c.Close}, nil
+}
+
+// settle is how long a run without --nodes waits for gossip to tell of
+// everybody: a full exchange with the seed has happened by then.
+const settle = 2 * time.Second
+
+// workers waits for --nodes workers, or takes those that are there.
+func (f *runFlags) workers(ctx context.Context, c *coordinator.Cluster, errs io.Writer) ([]coordinator.Member, error) {
+	if f.nodes > 0 {
+		wait, cancel := context.WithTimeout(ctx, f.wait)
+		defer cancel()
+		return c.WaitWorkers(wait, f.nodes, func(have int) {
+			fmt.Fprintf(errs, "%d of %d workers are there\n", have, f.nodes)
+		})
+	}
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-time.After(settle):
+	}
+	ws := c.Workers()
+	if len(ws) == 0 {
+		return nil, fmt.Errorf("no worker is in the cluster: start busbw worker on each node; busbw members shows who is there")
+	}
+	return ws, nil
+}

@@ -1,0 +1,33 @@
+package main
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestImportsGoOneWay pins which packages of the module each may use
+// (docs/design.md), so that what is pure stays pure.
+func TestImportsGoOneWay(t *testing.T) {
+	may := map[string][]string{
+		"busbw/collectives/reduce":   {},
+		"busbw/collectives":          {"busbw/collectives/reduce"},
+		"busbw/collectives/linktest": {"busbw/collectives", "busbw/collectives/reduce"},
+		"busbw/reports":              {"busbw/collectives", "busbw/collectives/reduce"},
+		"busbw/rdma":                 {"busbw/collectives", "busbw/collectives/reduce"},
+		"busbw/coordinator":          {"busbw/collectives", "busbw/collectives/reduce", "busbw/reports"},
+		"busbw/worker":               {"busbw/collectives", "busbw/collectives/reduce", "busbw/coordinator", "busbw/rdma", "busbw/reports"},
+	}
+	for pkg, allowed := range may {
+		out, err := exec.Command("go", "list", "-deps", pkg).Output()
+		if err != nil {
+			t.Fatalf("go list -deps %s: %v", pkg, err)
+		}
+		for dep := range strings.FieldsSeq(string(out)) {
+			if strings.HasPrefix(dep, "busbw/") && dep != pkg && !slices.Contains(allowed, dep) {
+				t.Errorf("%s uses %s; it may use %v", pkg, dep, allowed)
+			}
+		}
+	}
+}

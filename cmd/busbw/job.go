@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"time"
+
+	"busbw/coordinator"
+	"busbw/reports"
+)
+
+// run measures the request and prints the comparison. Whatever was measured
+// before an error or an interruption is kept in the results file and shown.
+func (f *runFlags) run(ctx context.Context, out, errs io.Writer, req *coordinator.Request) (err error) {
+	id := newID()
+	file, err := f.openResults(id)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if cerr := file.Close(); err == nil {
+			err = cerr
+		}
+	}()
+	for _, n := range req.Notes {
+		fmt.Fprintln(errs, "busbw: note:", n)
+	}
+	c, err := f.gather(ctx, errs)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if lerr := c.leave(); err == nil {
+			err = lerr
+		}
+	}()
+	nodes, err := coordinator.PlanNodes(c.members, f.ranks)
+	if err != nil {
+		return err
+	}
+	show := newScreen(out, errs, f)
+	all := file.kept
+	for launch := 0; launch < f.launches && err == nil; launch++ {
+		var got []reports.Result
+		got, err = measure(ctx, c, nodes, req, launch, id, file, show)
+		all = append(all, got...)
+	}
+	return show.finish(all, file.path, err)
+}
+
+// measure is one launch: a fresh runner on every node, and every case on it.
+func measure(ctx context.Context, c *cluster, nodes []coordinator.PlanNode, req *coordinator.Request, launch int, id string, file *resultFile, show *screen) (got []reports.Result, err error) {
+	token := make([]byte, 32)
+	rand.Read(token)
+	cases, notes, err := req.Cases(nodes)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	session, err := c.Start(ctx, c.members, coordinator.Plan{Run: id, Launch: launch, Nodes: nodes, Settings: req.Settings})
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if cerr := session.Close(); err == nil {
+			err = cerr
+		}
+	}()
+	sweep := &coordinator.Sweep{Run: id, Launch: launch, Nodes: nodes, Source: "busbw " + version, Token: token}
+	facts, err := sweep.Open(ctx, session, req)
+	if err != nil {
+		return nil, err
+	}
+	show.start(nodes, append(facts, notes...), launch, len(cases))
+	for _, cs := range cases {
+		if file.has(coordinator.Key(sweep.Blank(cs))) {
+			show.skip()
+			continue
+		}
+		res, err := sweep.Measure(ctx, cs)
+		if err != nil {
+			return got, sizeError(cs, err)
+		}
+		if err := file.write(res); err != nil {
+			return got, err
+		}
+		got = append(got, res)
+		show.row(res)
+	}
+	return got, nil
+}
+
+// sizeError adds what was being measured to the message that ends a run.
+func sizeError(cs coordinator.Case, err error) error {
+	if errors.Is(err, context.Canceled) {
+		return err
+	}
+	return fmt.Errorf("%s: %w", cs, err)
+}
+
+// resultFile is where a run's results go as they come.
+type resultFile struct {
+	path string
+	w    *reports.Writer
+	kept []reports.Result // with --resume: what the file held already
+	seen map[string]bool
+}
+
+func (f *runFlags) openResults(id string) (*resultFile, error) {
+	r := &resultFile{path: f.output, seen: map[string]bool{}}
+	if f.resume != "" {
+		if f.output != "" && f.output != f.resume {
+			return nil, usageError{fmt.Errorf("--resume goes on writing to the file it reads: leave out --output")}
+		}
+		kept, _, err := reports.ReadFile(f.resume)
+		if err != nil {
+			return nil, err
+		}
+		r.path, r.kept = f.resume, kept
+		for _, k := range kept {
+			r.seen[coordinator.Key(k)] = k.Error == ""
+		}
+	}
+	if r.path == "" {
+		r.path = filepath.Join("results", time.Now().Format("20060102-150405")+"-"+id+".jsonl.zst")
+	}
+	open := reports.Create
+	if f.resume != "" {
+		open = reports.Append
+	}
+	w, err := open(r.path)
+	if err != nil {
+		return nil, err
+	}
+	r.w = w
+	return r, nil
+}
+
+func (r *resultFile) has(key string) bool            { return r.seen[key] }
+func (r *resultFile) write(res reports.Result) error { return r.w.Write(res) }
+func (r *resultFile) Close() error                   { return r.w.Close() }
+
+// newID names a run.
+func newID() string {
+	var b [4]byte
+	rand.Read(b[:])
+	return hex.EncodeToString(b[:])
+}

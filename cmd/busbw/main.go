@@ -1,0 +1,101 @@
+// Command busbw measures collective communication between the nodes of a
+// cluster, and inside them, without MPI.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// version is set by the linker (-X main.version=…).
+var version = "dev"
+
+// Exit codes; a test pins them.
+const (
+	exitFine  = 0
+	exitFail  = 1 // could not
+	exitUsage = 2 // wrong use
+	exitFound = 3 // ran, and found something: wrong data, a failed check
+)
+
+// usageError is a wrong flag, argument or environment variable.
+type usageError struct{ error }
+
+func (u usageError) Unwrap() error { return u.error }
+
+// errFound ends a command that ran and found something; it was reported.
+var errFound = errors.New("something was found")
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:])
+	stop()
+	os.Exit(code)
+}
+
+func run(ctx context.Context, args []string) int {
+	root := rootCommand()
+	root.SetArgs(args)
+	return exitCode(root.ExecuteContext(ctx))
+}
+
+func rootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "busbw",
+		Short: "Measure collectives across and inside the nodes of a cluster, without MPI",
+		Long: `busbw measures AllReduce, broadcast and their kin between nodes and inside them.
+A worker runs on each node; workers find each other by gossip; busbw run drives them.`,
+		Example: `  busbw run                                    # a little cluster on this machine
+  busbw worker --secret-file key               # on every node …
+  busbw run --join node1 --nodes 2 --secret-file key -b 8 -e 1G -f 2
+  busbw report results/*.jsonl.zst --format nccl`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usageError{fmt.Errorf("unknown command %q; busbw --help lists the commands", args[0])}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.AddCommand(runCommand(), workerCommand(), membersCommand(), reportCommand(), versionCommand(), runnerCommand())
+	for _, c := range append(root.Commands(), root) {
+		c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+			return usageError{fmt.Errorf("%w; see %s --help", err, c.CommandPath())}
+		})
+	}
+	return root
+}
+
+// exitCode says what went wrong, once, on one line, and picks the code.
+func exitCode(err error) int {
+	var usage usageError
+	switch {
+	case err == nil:
+		return exitFine
+	case errors.Is(err, errFound):
+		return exitFound
+	case errors.As(err, &usage):
+		fmt.Fprintln(os.Stderr, "busbw:", err)
+		return exitUsage
+	default:
+		fmt.Fprintln(os.Stderr, "busbw:", err)
+		return exitFail
+	}
+}
+
+// noArgs refuses arguments with a usage error.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usageError{fmt.Errorf("%s takes no argument, got %q", cmd.CommandPath(), args[0])}
+	}
+	return nil
+}

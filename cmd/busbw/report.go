@@ -1,0 +1,67 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"busbw/reports"
+)
+
+func reportCommand() *cobra.Command {
+	format := "table"
+	cmd := &cobra.Command{
+		Use:   "report FILE…",
+		Short: "Render results again, in any format",
+		Long: `Render the results of one or several runs. FILE is what busbw run wrote
+(JSON lines, plain or zstd); "-" reads standard input.`,
+		Example: `  busbw report results/20261130-101500-3f2a.jsonl.zst
+  busbw report --format nccl results/*.jsonl.zst
+  zstdcat FILE | busbw report --format csv -`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usageError{fmt.Errorf("%s needs a file; busbw run leaves one in results/", cmd.CommandPath())}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, files []string) error {
+			if err := knownFormat(format); err != nil {
+				return err
+			}
+			var all []reports.Result
+			for _, name := range files {
+				results, warnings, err := reports.ReadFile(name)
+				if err != nil {
+					return err
+				}
+				for _, w := range warnings {
+					fmt.Fprintln(os.Stderr, "busbw: warning:", w)
+				}
+				all = append(all, results...)
+			}
+			if len(all) == 0 {
+				return fmt.Errorf("%s: no results in it", strings.Join(files, ", "))
+			}
+			if err := reports.Render(cmd.OutOrStdout(), format, all); err != nil {
+				return err
+			}
+			if reports.Found(all) {
+				return errFound
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&format, "format", format, "one of "+strings.Join(reports.Formats(), ", "))
+	return cmd
+}
+
+func knownFormat(format string) error {
+	for _, f := range reports.Formats() {
+		if f == format {
+			return nil
+		}
+	}
+	return usageError{fmt.Errorf("unknown format %q; the formats are %s", format, strings.Join(reports.Formats(), ", "))}
+}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
+
+	"busbw/coordinator"
+	"busbw/reports"
+)
+
+// screen shows a run while it lasts. Rows and tables go to out; progress and
+// remarks go to errs, so that out can be piped.
+type screen struct {
+	out, errs io.Writer
+	live      *reports.Live // rows as sizes finish; nil unless the format is for people
+	format    string
+	bar       *progressbar.ProgressBar // nil unless errs is a terminal
+}
+
+func newScreen(out, errs io.Writer, f *runFlags) *screen {
+	s := &screen{out: out, errs: errs, format: f.format}
+	if f.format == "table" {
+		s.live = reports.NewLive(out, f.perIter)
+	}
+	return s
+}
+
+// start shows what a launch runs on.
+func (s *screen) start(nodes []coordinator.PlanNode, facts []string, launch, cases int) {
+	if launch == 0 {
+		for i, n := range nodes {
+			fmt.Fprintf(s.errs, "node %d: %s (%s), %d rank(s)\n", i, n.Host, n.Addr, n.Ranks)
+		}
+		for _, f := range facts {
+			fmt.Fprintln(s.errs, f)
+		}
+	}
+	if f, ok := s.errs.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		s.bar = progressbar.NewOptions(cases, progressbar.OptionSetWriter(s.errs), progressbar.OptionClearOnFinish(),
+			progressbar.OptionSetDescription(fmt.Sprintf("launch %d", launch)), progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(true))
+	}
+}
+
+// row shows a finished size.
+func (s *screen) row(r reports.Result) {
+	if s.bar != nil {
+		s.bar.Clear()
+	}
+	if s.live != nil {
+		s.live.Row(r)
+	}
+	s.skip()
+}
+
+// skip counts a case that is not shown again.
+func (s *screen) skip() {
+	if s.bar != nil {
+		s.bar.Add(1)
+	}
+}
+
+// finish prints the final tables of what was measured, says where it is kept,
+// and turns wrong data into its exit code. err is what ended the run, if it
+// did not end by itself.
+func (s *screen) finish(all []reports.Result, path string, err error) error {
+	if s.bar != nil {
+		s.bar.Clear()
+	}
+	if len(all) > 0 {
+		if rerr := reports.Render(s.out, s.format, all); rerr != nil {
+			return rerr
+		}
+		fmt.Fprintf(s.errs, "%d results kept in %s\n", len(all), path)
+	}
+	switch {
+	case errors.Is(err, context.Canceled):
+		return fmt.Errorf("interrupted: go on with --resume %s", path)
+	case err != nil:
+		return err
+	case reports.Found(all):
+		return errFound
+	}
+	return nil
+}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	"busbw/coordinator"
+	"busbw/worker"
+)
+
+func workerCommand() *cobra.Command {
+	var c clusterFlags
+	var ranks int
+	var name string
+	cmd := &cobra.Command{
+		Use:   "worker",
+		Short: "Run on a node: join the cluster and wait for jobs",
+		Long: `Run on a node. The worker joins the cluster and, when busbw run asks, starts a
+process with this node's ranks. It takes one job at a time and outlives them.`,
+		Example: `  busbw worker --secret-file key                          # the first node
+  busbw worker --secret-file key --join 10.0.0.1          # the others
+  NCCL_SOCKET_IFNAME=ib0 busbw worker --secret-file key --join 10.0.0.1 --ranks 8`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := c.valid(); err != nil {
+				return err
+			}
+			if ranks < 1 || ranks > 1024 {
+				return usageError{fmt.Errorf("--ranks %d: want 1 to 1024", ranks)}
+			}
+			secret, err := coordinator.ReadSecret(c.secretFile)
+			if err != nil {
+				return err
+			}
+			return worker.Serve(cmd.Context(), worker.Options{
+				Secret: secret, Seeds: c.join, Bind: c.gossipAddr(coordinator.GossipPort), Want: c.want(), Ranks: ranks,
+				Name: name, Version: version, Log: logger(cmd.ErrOrStderr()), Out: cmd.ErrOrStderr(),
+			})
+		},
+	}
+	c.add(cmd)
+	cmd.Flags().IntVar(&ranks, "ranks", runtime.NumCPU(), "ranks that this node offers (default: one for each processor)")
+	cmd.Flags().StringVar(&name, "name", "", "name to show instead of the host name")
+	return cmd
+}
+
+// runnerCommand is the process that a worker starts for a job. It is not for
+// people.
+func runnerCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    worker.RunnerVerb,
+		Short:  "Hold a node's ranks for one launch (started by the worker)",
+		Hidden: true,
+		Args:   noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return worker.Run(version, os.Stdin, os.Stdout)
+		},
+	}
+}

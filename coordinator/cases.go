@@ -1,0 +1,177 @@
+package coordinator
+
+import "fmt"
+
+// The commands that a runner understands, in the order of a run. Bodies and
+// answers are the types below.
+const (
+	KindOpen   = "open"   // OpenBody → OpenReply: listen on the data address
+	KindLimits = "limits" // LimitsBody → LimitsReply: measure what this machine allows
+	KindCase   = "case"   // CaseBody → CaseReply: connect, allocate, compile
+	KindCheck  = "check"  // CheckBody → CheckReply: fill, run once, compare every element
+	KindBatch  = "batch"  // BatchBody → BatchReply: run and time
+	KindExit   = "exit"   // nothing → nothing: end the process
+)
+
+// OpenBody opens a node's data listener. Token is the launch's secret that
+// every data connection shows first.
+type OpenBody struct {
+	Token []byte `json:"token"`
+}
+
+// OpenReply says where a node can be reached and what it is.
+type OpenReply struct {
+	Addr     string   `json:"addr"` // "ip:port" of the data listener
+	Machine  string   `json:"machine"`
+	CPUs     int      `json:"cpus"`
+	Version  string   `json:"version"`
+	Iface    string   `json:"iface,omitempty"`
+	LineGBps *float64 `json:"line_gb_per_s,omitempty"` // of the interface, where the kernel knows it
+}
+
+// LimitsBody asks for the machine's own limits; a node that shares its
+// machine with one that measures is told to wait.
+type LimitsBody struct {
+	Measure bool    `json:"measure"`
+	Threads int     `json:"threads"` // ranks on the machine
+	Seconds float64 `json:"seconds"` // for each figure
+}
+
+// LimitsReply is what a machine allows, measured by the program itself.
+type LimitsReply struct {
+	MemoryGBps   *float64 `json:"memory_gb_per_s,omitempty"` // bytes read plus bytes written
+	MemoryHow    string   `json:"memory_how,omitempty"`
+	LoopbackGBps *float64 `json:"loopback_gb_per_s,omitempty"` // both directions added
+	LoopbackHow  string   `json:"loopback_how,omitempty"`
+}
+
+// CaseBody is one operation at one size, as every rank must see it.
+type CaseBody struct {
+	Scope     string   `json:"scope"`
+	Op        string   `json:"op"`
+	Algorithm string   `json:"algorithm"`
+	Dtype     string   `json:"dtype"`
+	Redop     string   `json:"redop"`
+	Root      int      `json:"root"`  // rank of the group
+	Count     int64    `json:"count"` // elements of the whole buffer S
+	InPlace   bool     `json:"in_place"`
+	Pieces    int      `json:"pieces"`
+	Channels  int      `json:"channels"`
+	Rotate    bool     `json:"rotate"`
+	Huge      bool     `json:"huge"`
+	Addrs     []string `json:"addrs"`    // data address of each node
+	Machines  []string `json:"machines"` // of each node: equal where they share a clock
+}
+
+// CaseReply says what a node understood. Digests of all nodes must agree.
+type CaseReply struct {
+	Digest string `json:"digest"`
+	Link   string `json:"link"` // "memory", "tcp", "memory+tcp", "none"
+	// Refused says why this node cannot run this size ("needs 300 GiB, 20 GiB
+	// are available"); the run goes on with the next.
+	Refused string `json:"refused,omitempty"`
+}
+
+// BatchBody is a number of timed iterations.
+type BatchBody struct {
+	Iterations int    `json:"iterations"`
+	Mode       string `json:"mode"` // see Modes
+	Aggregate  int    `json:"aggregate"`
+}
+
+// Modes of timing. Barrier: an untimed barrier before each iteration.
+// Pipelined: iterations follow each other without one. BarrierTimed: the
+// barrier is part of the iteration (nccl-tests' -z 1).
+const (
+	Barrier      = "barrier"
+	Pipelined    = "pipelined"
+	BarrierTimed = "barrier-timed"
+)
+
+// BatchReply is what the ranks of one node measured.
+type BatchReply struct {
+	Seconds []float64 `json:"seconds"`  // of each iteration: the slowest local rank, for one collective
+	RankP50 []float64 `json:"rank_p50"` // of each local rank
+	// Starts of the first iterations (at most 256), by group that has ranks
+	// here, s on the clock of the group's first rank.
+	Starts []GroupStarts `json:"starts,omitempty"`
+}
+
+// GroupStarts are the first and last start among a group's local ranks.
+type GroupStarts struct {
+	Group int       `json:"group"`
+	First []float64 `json:"first"`
+	Last  []float64 `json:"last"`
+}
+
+// CheckBody asks for a check of the data; Buffers is how many of the rotated
+// buffers to check (1 is the first).
+type CheckBody struct {
+	Rounds int `json:"rounds"`
+}
+
+// CheckReply counts wrong elements on this node's ranks.
+type CheckReply struct {
+	Wrong int64  `json:"wrong"`
+	First string `json:"first,omitempty"` // "rank 3 element 17 of 1024"
+}
+
+// Scopes lists what --scope takes.
+func Scopes() []string { return []string{"intra", "cross", "global"} }
+
+// Groups lists the global ranks of every group of a scope; the groups run at
+// the same time. intra: each node by itself. cross: one rank of each node, for
+// every local index. global: all.
+func Groups(scope string, nodes []PlanNode) ([][]int, error) {
+	var groups [][]int
+	first := 0
+	switch scope {
+	case "intra":
+		for _, n := range nodes {
+			groups = append(groups, span(first, n.Ranks))
+			first += n.Ranks
+		}
+	case "cross":
+		for _, n := range nodes {
+			for j := range n.Ranks {
+				if j == len(groups) {
+					groups = append(groups, nil)
+				}
+				groups[j] = append(groups[j], first+j)
+			}
+			first += n.Ranks
+		}
+	case "global":
+		for _, n := range nodes {
+			first += n.Ranks
+		}
+		groups = [][]int{span(0, first)}
+	default:
+		return nil, fmt.Errorf("unknown scope %q; the scopes are intra, cross and global", scope)
+	}
+	for _, g := range groups {
+		if len(g) != len(groups[0]) {
+			return nil, fmt.Errorf("scope %s needs the same number of ranks on every node: one group would have %d ranks and another %d", scope, len(groups[0]), len(g))
+		}
+	}
+	return groups, nil
+}
+
+// NodeOf says on which node a global rank lives.
+func NodeOf(nodes []PlanNode, rank int) int {
+	for i, n := range nodes {
+		if rank < n.Ranks {
+			return i
+		}
+		rank -= n.Ranks
+	}
+	return -1
+}
+
+func span(first, n int) []int {
+	s := make([]int, n)
+	for i := range s {
+		s[i] = first + i
+	}
+	return s
+}

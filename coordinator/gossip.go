@@ -1,0 +1,302 @@
+package coordinator
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log"
+	"log/slog"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+)
+
+// GossipPort is where workers listen for gossip unless told otherwise.
+const GossipPort = 7946
+
+// GossipOptions say how a process joins a cluster.
+type GossipOptions struct {
+	Secret Secret
+	Seeds  []string       // "HOST" or "HOST:PORT" of members; none: be the first
+	Bind   netip.AddrPort // port 0: any; no address: all of the advertised family
+	Self   Member         // ID is filled in; Data.Addr is what others are told
+	Log    *slog.Logger
+}
+
+// Gossip is a member's view of the cluster.
+type Gossip struct {
+	list  *memberlist.Memberlist
+	self  Member
+	seeds []string
+	log   *slog.Logger
+	meta  metaDelegate
+
+	mu      sync.Mutex
+	members map[string]*seen
+	changed chan struct{} // closed at the next change
+}
+
+// seen is a member with when its state last changed.
+type seen struct {
+	Member
+	since time.Time
+}
+
+// StartGossip opens the gossip port. Nobody is joined yet.
+func StartGossip(o GossipOptions) (*Gossip, error) {
+	var id [16]byte
+	rand.Read(id[:])
+	o.Self.ID, o.Self.State = hex.EncodeToString(id[:]), StateAlive
+	g := &Gossip{self: o.Self, log: o.Log, members: map[string]*seen{}, changed: make(chan struct{})}
+	for _, s := range o.Seeds {
+		seed, err := seedAddr(s)
+		if err != nil {
+			return nil, err
+		}
+		g.seeds = append(g.seeds, seed)
+	}
+	text, err := o.Self.encode()
+	if err != nil {
+		return nil, err
+	}
+	key, err := o.Secret.gossipKey()
+	if err != nil {
+		return nil, fmt.Errorf("gossip key: %w", err)
+	}
+	at := o.Self.Data.Addr
+	bind := o.Bind.Addr()
+	if !bind.IsValid() {
+		bind = netip.IPv4Unspecified()
+		if at.Is6() {
+			bind = netip.IPv6Unspecified()
+		}
+	}
+	cfg := timing(at.IsLoopback())
+	cfg.Name = o.Self.ID
+	cfg.BindAddr, cfg.BindPort = bind.String(), int(o.Bind.Port())
+	cfg.AdvertiseAddr, cfg.AdvertisePort = at.String(), int(o.Bind.Port())
+	cfg.SecretKey = key
+	g.meta.text.Store(&text)
+	cfg.Delegate, cfg.Events = &g.meta, g
+	cfg.Logger = log.New(warnings{o.Log}, "", 0)
+	if g.list, err = memberlist.Create(cfg); err != nil {
+		return nil, fmt.Errorf("gossip on %s: %w (is another worker running? another port: --bind)", net.JoinHostPort(cfg.BindAddr, strconv.Itoa(cfg.BindPort)), err)
+	}
+	return g, nil
+}
+
+// timing is memberlist's preset for a network, or for one machine, with full
+// exchanges often enough that a rumour lost on the way is made good within
+// seconds. Compression would cost memory to save a few hundred bytes.
+func timing(local bool) *memberlist.Config {
+	c := memberlist.DefaultLANConfig()
+	c.PushPullInterval = 10 * time.Second
+	if local {
+		c = memberlist.DefaultLocalConfig()
+		c.PushPullInterval = 5 * time.Second
+		// Packets on loopback may be large, so that the news of 64 members
+		// starting at once fits in one, and so may be told more often: 16
+		// times by each, so that hardly one of 64² pairs misses each other
+		// until the next full exchange (e⁻¹⁶; memberlist's 4 times: e⁻⁴).
+		c.UDPBufferSize = 32 << 10
+		c.RetransmitMult = 8
+		// Local members share the cores with the ranks under test: a late
+		// answer is no reason to call one dead.
+		c.ProbeTimeout, c.TCPTimeout = 500*time.Millisecond, 5*time.Second
+	}
+	c.EnableCompression = false
+	// In a cluster of two or three nobody can confirm a suspicion; do not wait
+	// six times as long for it.
+	c.SuspicionMaxTimeoutMult = 2
+	return c
+}
+
+// Join tells the seeds of this member. One seed that answers is enough.
+func (g *Gossip) Join() error {
+	if len(g.seeds) == 0 {
+		return nil
+	}
+	n, err := g.list.Join(g.seeds)
+	if n > 0 {
+		return nil
+	}
+	return fmt.Errorf("joining %s: %w", strings.Join(g.seeds, ", "), joinCause(err))
+}
+
+// ErrSecret marks a member that answered, but not in our language.
+var ErrSecret = errors.New("it answers but cannot be understood: does it have the same secret?")
+
+// joinCause tells a wrong secret from an absent member. memberlist has no
+// error values for it: a member that cannot decrypt closes the connection.
+func joinCause(err error) error {
+	text := err.Error()
+	if strings.Contains(text, "EOF") || strings.Contains(text, "decrypt") || strings.Contains(text, "connection reset") {
+		return ErrSecret
+	}
+	return errors.New(clean(text, 500))
+}
+
+// Keep joins until ctx ends: at first while no seed answers, later whenever
+// this member finds itself alone, because the seeds were started anew.
+func (g *Gossip) Keep(ctx context.Context) {
+	if len(g.seeds) == 0 {
+		return
+	}
+	told := false
+	for wait := 500 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
+		if g.list.NumMembers() <= 1 {
+			err := g.Join()
+			if err != nil && !told {
+				g.log.Warn("no member found yet, trying on", "error", err)
+			}
+			told = err != nil
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+	}
+}
+
+// Self is this member as the others see it.
+func (g *Gossip) Self() Member { return g.self }
+
+// Addr is where this member can be joined ("IP:PORT").
+func (g *Gossip) Addr() string {
+	n := g.list.LocalNode()
+	return net.JoinHostPort(n.Addr.String(), strconv.Itoa(int(n.Port)))
+}
+
+// Members lists everybody seen, this member too, in numbering order.
+func (g *Gossip) Members() []Member {
+	g.mu.Lock()
+	var out []Member
+	for _, m := range g.members {
+		out = append(out, m.Member)
+	}
+	g.mu.Unlock()
+	sortMembers(out)
+	return out
+}
+
+// Changed is closed at the next change of the members.
+func (g *Gossip) Changed() <-chan struct{} {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.changed
+}
+
+// forgive is how long a member that stopped answering gossip may still use its
+// certificate: a machine under full load loses packets.
+const forgive = time.Minute
+
+// Find is the member that shows the certificate f and has not left.
+func (g *Gossip) Find(f Fingerprint) (Member, bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, m := range g.members {
+		if m.Fingerprint == f && m.Problem == "" && (m.State == StateAlive || m.State == StateDead && time.Since(m.since) < forgive) {
+			return m.Member, true
+		}
+	}
+	return Member{}, false
+}
+
+// Leave says goodbye and closes the ports. Who does not hear it in time finds
+// out by probing.
+func (g *Gossip) Leave() error {
+	// memberlist's own goodbye looks like a death to the others, so the
+	// description says it first.
+	if text, err := g.self.leaving().encode(); err == nil && g.list.NumMembers() > 1 {
+		g.meta.text.Store(&text)
+		_ = g.list.UpdateNode(goodbye)
+		_ = g.list.Leave(goodbye)
+	}
+	return g.list.Shutdown()
+}
+
+// goodbye bounds each of two rounds of gossip.
+const goodbye = time.Second
+
+// NotifyJoin, NotifyUpdate and NotifyLeave are memberlist's callbacks.
+func (g *Gossip) NotifyJoin(n *memberlist.Node)   { g.note(n, StateAlive) }
+func (g *Gossip) NotifyUpdate(n *memberlist.Node) { g.note(n, StateAlive) }
+func (g *Gossip) NotifyLeave(n *memberlist.Node)  { g.note(n, StateDead) }
+
+// maxGone bounds the memory spent on members that are no more.
+const maxGone = 1000
+
+func (g *Gossip) note(n *memberlist.Node, state string) {
+	m := decodeMember(n.Name, n.Meta)
+	if m.State != StateLeft {
+		m.State = state
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.members[n.Name] = &seen{m, time.Now()}
+	var gone []string
+	for name, s := range g.members {
+		if s.State != StateAlive {
+			gone = append(gone, name)
+		}
+	}
+	if len(gone) > maxGone {
+		slices.SortFunc(gone, func(a, b string) int { return g.members[a].since.Compare(g.members[b].since) })
+		delete(g.members, gone[0])
+	}
+	close(g.changed)
+	g.changed = make(chan struct{})
+}
+
+// seedAddr completes "HOST" or "HOST:PORT" or a bare IPv6 address.
+func seedAddr(s string) (string, error) {
+	s = strings.TrimSpace(s)
+	if a, err := netip.ParseAddr(s); err == nil {
+		return net.JoinHostPort(a.String(), strconv.Itoa(GossipPort)), nil
+	}
+	if s == "" {
+		return "", fmt.Errorf("join: an empty address")
+	}
+	if host, port, err := net.SplitHostPort(s); err == nil {
+		if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 || host == "" {
+			return "", fmt.Errorf("join %q: want HOST or HOST:PORT", s)
+		}
+		return s, nil
+	}
+	if strings.ContainsAny(s, ":/ ") {
+		return "", fmt.Errorf("join %q: want HOST or HOST:PORT", s)
+	}
+	return net.JoinHostPort(s, strconv.Itoa(GossipPort)), nil
+}
+
+// metaDelegate gives memberlist our description; we send no data by gossip.
+type metaDelegate struct{ text atomic.Pointer[[]byte] }
+
+func (d *metaDelegate) NodeMeta(int) []byte             { return *d.text.Load() }
+func (*metaDelegate) NotifyMsg([]byte)                  {}
+func (*metaDelegate) GetBroadcasts(_, _ int) [][]byte   { return nil }
+func (*metaDelegate) LocalState(bool) []byte            { return nil }
+func (*metaDelegate) MergeRemoteState(_ []byte, _ bool) {}
+
+// warnings passes on memberlist's warnings and errors, not its chatter.
+type warnings struct{ log *slog.Logger }
+
+func (w warnings) Write(line []byte) (int, error) {
+	text := string(line)
+	for _, level := range []string{"[WARN] memberlist: ", "[ERR] memberlist: "} {
+		if _, msg, ok := strings.Cut(text, level); ok {
+			w.log.Warn("gossip: " + clean(msg, 300))
+		}
+	}
+	return len(line), nil
+}

@@ -1,0 +1,100 @@
+package coordinator
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"busbw/collectives"
+)
+
+// limits measures what the machines allow: one node of each machine measures,
+// while the others of that machine wait.
+func (s *Sweep) limits(ctx context.Context, nodes []OpenReply) (facts []string, err error) {
+	ranksOn := map[string]int{}
+	nodesOn := map[string]int{}
+	for i, n := range nodes {
+		ranksOn[n.Machine] += s.Nodes[i].Ranks
+		nodesOn[n.Machine]++
+	}
+	measures := make([]bool, len(nodes))
+	seen := map[string]bool{}
+	for i, n := range nodes {
+		measures[i], seen[n.Machine] = !seen[n.Machine], true
+	}
+	const seconds = 0.3
+	replies, err := ask[LimitsReply](ctx, s, KindLimits, func(i int) any {
+		return LimitsBody{Measure: measures[i], Threads: min(nodes[i].CPUs, ranksOn[nodes[i].Machine]), Seconds: seconds}
+	}, grace)
+	if err != nil {
+		return nil, err
+	}
+	s.machine = Machine{Shared: nodesOn[nodes[0].Machine]}
+	slowest := 0
+	for i, r := range replies {
+		if nodesOn[nodes[i].Machine] != s.machine.Shared {
+			s.mixed = true // some nodes share a machine and some do not
+		}
+		if !measures[i] || r.MemoryGBps == nil {
+			continue
+		}
+		if s.machine.Memory == 0 || *r.MemoryGBps < s.machine.Memory {
+			s.machine.Memory, s.machine.MemoryHow, slowest = *r.MemoryGBps, r.MemoryHow, i
+		}
+	}
+	if s.machine.Memory > 0 {
+		facts = append(facts, fmt.Sprintf("memory bandwidth of %s: %.1f GB/s (%s)", s.Nodes[slowest].Host, s.machine.Memory, s.machine.MemoryHow))
+	} else {
+		facts = append(facts, "memory bandwidth: not measured")
+	}
+	facts = append(facts, s.wire(nodes, replies)...)
+	if s.mixed {
+		facts = append(facts, "some nodes share a machine and others do not: results are shown without a limit")
+	}
+	s.fabric = fabricOf(s.machine, len(nodes), ranksOn[nodes[0].Machine])
+	return facts, nil
+}
+
+// wire finds what carries bytes between the nodes: the loopback of the one
+// machine that they share, or each node's network interface.
+func (s *Sweep) wire(nodes []OpenReply, replies []LimitsReply) []string {
+	if len(nodes) < 2 {
+		return nil
+	}
+	if s.machine.Shared == len(nodes) {
+		r := replies[0]
+		if r.LoopbackGBps == nil {
+			return []string{"loopback stream: not measured"}
+		}
+		s.machine.Wire, s.machine.WireName, s.machine.WireHow = *r.LoopbackGBps, "loopback stream", r.LoopbackHow
+		return []string{fmt.Sprintf("loopback stream: %.2f GB/s (%s)", *r.LoopbackGBps, r.LoopbackHow)}
+	}
+	least, where := 0.0, 0
+	for i, n := range nodes {
+		if n.LineGBps == nil {
+			return []string{fmt.Sprintf("NIC line rate: node %s does not know the speed of %q, so results between nodes have no limit", s.Nodes[i].Host, n.Iface)}
+		}
+		if least == 0 || *n.LineGBps < least {
+			least, where = *n.LineGBps, i
+		}
+	}
+	s.machine.Wire = least * float64(len(nodes)) // every node sends at its own rate
+	s.machine.WireName, s.machine.WireHow = "NIC line rate", "speed that the kernel reports for "+nodes[where].Iface
+	return []string{fmt.Sprintf("NIC line rate: %.2f GB/s a node (%s, slowest on %s)", least, nodes[where].Iface, s.Nodes[where].Host)}
+}
+
+// fabricOf is the simple machine that predictions assume: half of the memory
+// traffic is payload, and the ranks of a machine share its memory and its
+// loopback evenly. The latencies are those of this program's links on an idle
+// machine (docs/performance.md).
+func fabricOf(m Machine, nodes, ranks int) (f collectives.Fabric) {
+	if m.Memory == 0 || (m.Wire == 0 && nodes > 1) {
+		return f
+	}
+	f.Intra = collectives.Class{Alpha: 300 * time.Nanosecond, GBps: m.Memory / 2 / float64(ranks)}
+	f.Cross = collectives.Class{Alpha: 6 * time.Microsecond, GBps: max(m.Wire, 1) / float64(ranks*nodes)}
+	if nodes > 1 && m.Shared < nodes { // a node's NIC is its own
+		f.Cross.GBps = m.Wire / float64(nodes)
+	}
+	return f
+}

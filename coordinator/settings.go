@@ -1,0 +1,136 @@
+package coordinator
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// setting is one NCCL variable that the native engine honours, with NCCL's
+// meaning and default (NCCL 2.30 user guide, env.rst).
+type setting struct {
+	name, def, doc string
+	check          func(string) error
+}
+
+func settings() []setting {
+	return []setting{
+		{"NCCL_ALGO", "", "algorithms that auto may choose from: Ring,Tree, ^Tree, or allreduce:Ring;broadcast:Tree", nil},
+		{"NCCL_BUFFSIZE", "4194304", "bytes; an eighth of it is the largest chunk", within(64<<10, 1<<30)},
+		{"NCCL_MIN_CTAS", "1", "fewest channels (older name NCCL_MIN_NCHANNELS)", within(1, 64)},
+		{"NCCL_MAX_CTAS", "64", "most channels (older name NCCL_MAX_NCHANNELS)", within(1, 64)},
+		{"NCCL_SOCKET_IFNAME", "", "interfaces: prefixes, =exact, ^exclude", nil},
+		{"NCCL_SOCKET_FAMILY", "", "AF_INET or AF_INET6", oneOf("", "AF_INET", "AF_INET6")},
+		{"NCCL_SOCKET_NTHREADS", "1", "threads that move one peer's data", within(1, 16)},
+		{"NCCL_NSOCKS_PERTHREAD", "1", "sockets of each such thread; the product is at most 64", within(1, 16)},
+		{"NCCL_SHM_DISABLE", "0", "1: ranks of one node use sockets too", oneOf("0", "1")},
+	}
+}
+
+// renamed maps older names to today's.
+var renamed = map[string]string{"NCCL_MIN_NCHANNELS": "NCCL_MIN_CTAS", "NCCL_MAX_NCHANNELS": "NCCL_MAX_CTAS"}
+
+// Settings reads the NCCL_* variables of an environment ("K=V" strings). It
+// returns the effective value of every setting that the native engine honours
+// and, in notes, each variable that is set but cannot apply to it.
+func Settings(env []string) (values map[string]string, notes []string, err error) {
+	values = map[string]string{}
+	known := settings()
+	for _, s := range known {
+		values[s.name] = s.def
+	}
+	for _, kv := range env {
+		name, v, _ := strings.Cut(kv, "=")
+		if !strings.HasPrefix(name, "NCCL_") {
+			continue
+		}
+		if to, ok := renamed[name]; ok {
+			if _, both := lookup(env, to); both {
+				notes = append(notes, fmt.Sprintf("%s is ignored: %s is set too", name, to))
+				continue
+			}
+			name = to
+		}
+		i := index(known, name)
+		if i < 0 {
+			notes = append(notes, fmt.Sprintf("%s is set but not applicable on the native engine", name))
+			continue
+		}
+		v = strings.TrimSpace(v)
+		if known[i].check != nil {
+			if err := known[i].check(v); err != nil {
+				return nil, nil, fmt.Errorf("%s=%q: %w (%s)", name, v, err, known[i].doc)
+			}
+		}
+		values[name] = v
+	}
+	if number(values, "NCCL_MIN_CTAS") > number(values, "NCCL_MAX_CTAS") {
+		return nil, nil, fmt.Errorf("NCCL_MIN_CTAS=%s is more than NCCL_MAX_CTAS=%s", values["NCCL_MIN_CTAS"], values["NCCL_MAX_CTAS"])
+	}
+	if n := number(values, "NCCL_SOCKET_NTHREADS") * number(values, "NCCL_NSOCKS_PERTHREAD"); n > 64 {
+		return nil, nil, fmt.Errorf("NCCL_SOCKET_NTHREADS × NCCL_NSOCKS_PERTHREAD is %d; at most 64 sockets a peer are allowed", n)
+	}
+	return values, notes, nil
+}
+
+// SettingsHelp is a line for each setting, for --help.
+func SettingsHelp() string {
+	var b strings.Builder
+	for _, s := range settings() {
+		fmt.Fprintf(&b, "  %-24s %s", s.name, s.doc)
+		if s.def != "" {
+			fmt.Fprintf(&b, " (default %s)", s.def)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// Environ is Settings of this process's environment.
+func Environ() (map[string]string, []string, error) { return Settings(os.Environ()) }
+
+// number is the value of a setting that Settings has checked.
+func number(values map[string]string, name string) int {
+	n, _ := strconv.Atoi(values[name])
+	return n
+}
+
+func index(known []setting, name string) int {
+	for i, s := range known {
+		if s.name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+func lookup(env []string, name string) (string, bool) {
+	for _, kv := range env {
+		if k, v, _ := strings.Cut(kv, "="); k == name {
+			return v, true
+		}
+	}
+	return "", false
+}
+
+func within(lo, hi int) func(string) error {
+	return func(s string) error {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < lo || n > hi {
+			return fmt.Errorf("want a whole number from %d to %d", lo, hi)
+		}
+		return nil
+	}
+}
+
+func oneOf(values ...string) func(string) error {
+	return func(s string) error {
+		for _, v := range values {
+			if v == s {
+				return nil
+			}
+		}
+		return fmt.Errorf("want one of %q", values)
+	}
+}

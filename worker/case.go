@@ -1,0 +1,192 @@
+package worker
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+
+	"busbw/collectives"
+	"busbw/collectives/reduce"
+	"busbw/coordinator"
+)
+
+// liveCase is the case that the ranks are ready to run.
+type liveCase struct {
+	collectives.Case
+	groups [][]int // global ranks
+}
+
+// Bounds on what a coordinator can ask of a runner.
+const (
+	maxIterations = 1_000_000
+	maxAggregate  = 100_000
+)
+
+// prepare makes the ranks ready for a case: schedule, connections, program,
+// buffers.
+func (r *runner) prepare(ctx context.Context, b coordinator.CaseBody) (any, error) {
+	if r.listen == nil {
+		return nil, errors.New("case before open")
+	}
+	c, err := r.read(b)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.connect(ctx, c, b); err != nil {
+		return nil, err
+	}
+	r.live = c
+	if err := r.each(func(k *rank) (err error) {
+		k.program, err = k.exec.Compile(c.Case)
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	reply := coordinator.CaseReply{Digest: digest(b), Link: r.linkName()}
+	if reply.Refused, err = r.allocate(c, b); err != nil {
+		return nil, err
+	}
+	runtime.GC()
+	return reply, nil
+}
+
+// read checks a case and finds each local rank's place in it.
+func (r *runner) read(b coordinator.CaseBody) (*liveCase, error) {
+	if n := len(r.plan.Nodes); len(b.Machines) != n || len(b.Addrs) != n {
+		return nil, fmt.Errorf("a case with %d addresses and %d machines for %d nodes", len(b.Addrs), len(b.Machines), n)
+	}
+	c := &liveCase{}
+	var err error
+	if c.groups, err = coordinator.Groups(b.Scope, r.plan.Nodes); err != nil {
+		return nil, err
+	}
+	if c.Op, err = collectives.ParseOp(b.Op); err != nil {
+		return nil, err
+	}
+	if c.Dtype, err = reduce.ParseDtype(b.Dtype); err != nil {
+		return nil, err
+	}
+	if c.Redop, err = reduce.ParseOp(b.Redop); err != nil {
+		return nil, err
+	}
+	p := collectives.Params{Ranks: len(c.groups[0]), Root: b.Root, Pieces: b.Pieces, Channels: b.Channels}
+	for _, g := range c.groups[0] {
+		p.Nodes = append(p.Nodes, coordinator.NodeOf(r.plan.Nodes, g))
+	}
+	if c.Schedule, err = collectives.New(c.Op, b.Algorithm, p); err != nil {
+		return nil, err
+	}
+	c.Root, c.Count, c.InPlace = b.Root, b.Count, b.InPlace
+	for _, k := range r.ranks {
+		k.group = slices.IndexFunc(c.groups, func(g []int) bool { return slices.Contains(g, k.global) })
+		k.me = slices.Index(c.groups[k.group], k.global)
+		k.apart = slices.ContainsFunc(c.groups[k.group], func(g int) bool {
+			return b.Machines[coordinator.NodeOf(r.plan.Nodes, g)] != b.Machines[r.plan.Node]
+		})
+	}
+	return c, nil
+}
+
+// team is a rank's group as the executor sees it. With shared memory disabled
+// every rank counts as a process of its own.
+func (r *runner) team(c *liveCase, k *rank) collectives.Team {
+	t := collectives.Team{Global: c.groups[k.group], Me: k.me, Node: make([]int, len(c.groups[k.group]))}
+	for i, g := range t.Global {
+		t.Node[i] = coordinator.NodeOf(r.plan.Nodes, g)
+		if r.plan.Settings["NCCL_SHM_DISABLE"] == "1" {
+			t.Node[i] = g
+		}
+	}
+	return t
+}
+
+// connect makes each rank's side of its group, and the connections that the
+// schedule's own steps need and that no case before has opened.
+func (r *runner) connect(ctx context.Context, c *liveCase, b coordinator.CaseBody) error {
+	return r.each(func(k *rank) (err error) {
+		t := r.team(c, k)
+		if t.Apart() {
+			if err = k.dial(ctx, r, t.Peers(c.Schedule), b.Addrs); err != nil {
+				r.abort.Set(err) // the other ranks need not wait for this one
+				return err
+			}
+		}
+		if k.exec, err = collectives.NewRank(t, r.hub, k.wire, r.abort); err != nil {
+			return err
+		}
+		k.current.Store(k.exec)
+		return nil
+	})
+}
+
+// linkName says what carries the data of this node's ranks.
+func (r *runner) linkName() string {
+	memory, tcp := false, false
+	for _, k := range r.ranks {
+		t := r.team(r.live, k)
+		memory, tcp = memory || t.Together(), tcp || t.Apart()
+	}
+	switch {
+	case memory && tcp:
+		return "memory+tcp"
+	case memory:
+		return "memory"
+	case tcp:
+		return "tcp"
+	}
+	return "none"
+}
+
+// digest is equal on all nodes that understood a case in the same way.
+func digest(b coordinator.CaseBody) string {
+	text, _ := json.Marshal(b)
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8])
+}
+
+func (r *runner) ready() error {
+	if r.live == nil {
+		return errors.New("no case is prepared")
+	}
+	return nil
+}
+
+func validBatch(b coordinator.BatchBody) error {
+	switch {
+	case b.Iterations < 1 || b.Iterations > maxIterations:
+		return fmt.Errorf("%d iterations: want 1 to %d", b.Iterations, maxIterations)
+	case b.Aggregate < 1 || b.Aggregate > maxAggregate:
+		return fmt.Errorf("%d collectives in an iteration: want 1 to %d", b.Aggregate, maxAggregate)
+	case b.Mode != coordinator.Barrier && b.Mode != coordinator.Pipelined && b.Mode != coordinator.BarrierTimed:
+		return fmt.Errorf("unknown timing mode %q", b.Mode)
+	}
+	return nil
+}
+
+func (r *runner) total() (n int) {
+	for _, p := range r.plan.Nodes {
+		n += p.Ranks
+	}
+	return n
+}
+
+// progress is that of the local rank that is furthest behind.
+func (r *runner) progress() *coordinator.Progress {
+	var slowest *coordinator.Progress
+	for _, k := range r.ranks {
+		x := k.current.Load()
+		if x == nil {
+			return nil
+		}
+		p := x.Progress()
+		if slowest == nil || p.Runs < uint64(slowest.Iteration) {
+			slowest = &coordinator.Progress{Rank: k.global, Iteration: int(p.Runs), Step: p.Step}
+		}
+	}
+	return slowest
+}

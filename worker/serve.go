@@ -1,0 +1,127 @@
+// Package worker is what runs on a node: the agent that is a member of the
+// cluster and takes jobs, and the runner process that holds a job's ranks.
+package worker
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"time"
+
+	"busbw/coordinator"
+)
+
+// RunnerVerb is the hidden subcommand of this program that calls Run.
+const RunnerVerb = "runner"
+
+// Options say how a worker joins a cluster and what it offers.
+type Options struct {
+	Secret  coordinator.Secret
+	Seeds   []string
+	Bind    netip.AddrPort   // of the gossip
+	Want    coordinator.Want // address that the others are told
+	Ranks   int
+	Name    string // to show instead of the host name; empty: the host name
+	Version string
+	Log     *slog.Logger
+	Out     io.Writer // where a person reads that it runs, and where
+	Runner  []string  // command line of a runner; nil: this program's own
+}
+
+// Serve is a worker's life: it ends with ctx, or when it cannot work.
+func Serve(ctx context.Context, o Options) (err error) {
+	if o.Runner == nil {
+		exe, err := os.Executable()
+		if err != nil {
+			return fmt.Errorf("worker: %w", err)
+		}
+		o.Runner = []string{exe, RunnerVerb}
+	}
+	id, err := coordinator.NewIdentity()
+	if err != nil {
+		return fmt.Errorf("worker: %w", err)
+	}
+	self, err := coordinator.NewSelf(coordinator.RoleWorker, o.Version, o.Seeds, o.Bind, o.Want)
+	if err != nil {
+		return fmt.Errorf("worker: %w", err)
+	}
+	if o.Name != "" {
+		self.Host = o.Name
+	}
+	self.Ranks, self.Fingerprint = o.Ranks, id.Fingerprint
+	l, err := listen(self.Data)
+	if err != nil {
+		return fmt.Errorf("worker: %w", err)
+	}
+	defer l.Close()
+	self.API = netip.AddrPortFrom(self.Data.Addr, uint16(l.Addr().(*net.TCPAddr).Port))
+	g, err := coordinator.StartGossip(coordinator.GossipOptions{Secret: o.Secret, Seeds: o.Seeds, Bind: o.Bind, Self: self.Member, Log: o.Log})
+	if err != nil {
+		return fmt.Errorf("worker: %w", err)
+	}
+	a := newAgent(o, g, self)
+	for _, p := range self.Choice.Passed {
+		o.Log.Info("address passed over", "reason", p.String())
+	}
+	fmt.Fprintf(o.Out, "busbw worker %s (%.8s): %d ranks, data address %s (%s), gossip %s\n", self.Host, g.Self().ID, o.Ranks, self.Data, self.Why, g.Addr())
+	return errors.Join(a.serve(ctx, l, id), g.Leave())
+}
+
+// listen opens the HTTPS port on the data address; where that belongs to no
+// interface (address translation in front of us), on all.
+func listen(d coordinator.DataAddr) (net.Listener, error) {
+	at := netip.AddrPortFrom(d.Addr, 0).String()
+	if d.Iface == "" {
+		at = ":0"
+	}
+	return net.Listen("tcp", at)
+}
+
+// serve answers until ctx ends, then stops the job there may be.
+func (a *agent) serve(ctx context.Context, l net.Listener, id *coordinator.Identity) error {
+	known := func(f coordinator.Fingerprint) bool {
+		_, ok := a.member(f)
+		return ok
+	}
+	srv := &http.Server{
+		Handler:           a.handler(),
+		TLSConfig:         id.ServerTLS(known),
+		ReadHeaderTimeout: 5 * time.Second,
+		IdleTimeout:       time.Minute,
+		MaxHeaderBytes:    8 << 10,
+		// Handshakes of strangers are theirs to explain.
+		ErrorLog: log.New(io.Discard, "", 0),
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	kept := make(chan struct{})
+	go func() {
+		a.gossip.Keep(ctx)
+		close(kept)
+	}()
+	failed := make(chan error, 1)
+	go func() { failed <- srv.Serve(tls.NewListener(l, srv.TLSConfig)) }()
+	var err error
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+		err = fmt.Errorf("worker: %w", err)
+	}
+	cancel()
+	a.stopAll("the worker is stopping")
+	bye, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if srv.Shutdown(bye) != nil { // lets the job's last event out
+		srv.Close()
+	}
+	<-kept
+	return err
+}
