@@ -1,0 +1,269 @@
+//go:build linux && cgo
+
+package rdma
+
+// #include "verbs.h"
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"busbw/collectives"
+)
+
+// How a wait goes on when nothing comes: it polls inside C, then gives the
+// processor to others between polls, then sleeps on the completion channel.
+const (
+	looks     = 100 // polls of one call into C
+	spinFor   = 100 * time.Microsecond
+	yieldFor  = 2 * time.Millisecond
+	sleepFor  = 5 * time.Millisecond // at most; the run's Abort is looked at in between
+	probeWhen = time.Second          // nothing came for so long: is the peer there?
+)
+
+// progress takes in what has completed and posts what has room now. seen says
+// whether anything had.
+func (l *Link) progress(looks int) (seen bool, err error) {
+	if l.broken != nil {
+		return false, l.broken
+	}
+	for {
+		ws, err := l.q.poll(looks)
+		if err != nil {
+			return seen, l.fail(l.blame(nil, err))
+		}
+		for i := range ws {
+			if err := l.completed(&ws[i]); err != nil {
+				return seen, err
+			}
+		}
+		seen = seen || len(ws) > 0
+		if len(ws) < batch {
+			break
+		}
+		looks = 1
+	}
+	if seen {
+		return true, l.resume()
+	}
+	return false, nil
+}
+
+// resume posts for the peers that wanted to post more.
+func (l *Link) resume() error {
+	n := len(l.held)
+	for _, p := range l.held[:n] {
+		p.held = false
+		if err := l.pump(p); err != nil { // may hold the peer again
+			return err
+		}
+	}
+	l.held = append(l.held[:0], l.held[n:]...)
+	return nil
+}
+
+// completed takes in one completion.
+func (l *Link) completed(w *C.struct_rv_wc) error {
+	id := uint64(w.wr_id)
+	i := int(id >> 48 & 0x7fff)
+	x := &l.q.qps[i]
+	p := x.peer
+	if w.status != 0 {
+		return l.fail(l.because(w))
+	}
+	if id&idRecv == 0 {
+		x.done = widen(id>>idShift, x.done)
+		p.acked[x.lane] = widen(id, p.acked[x.lane])
+		return nil
+	}
+	var err error
+	if w.opcode == C.RV_WC_RECV_IMM {
+		err = p.rx.arrive(x.lane, uint32(w.imm_data))
+	} else {
+		slot := l.memory[x.notes-l.whole.Addr+uint64(x.received)*noteSize:]
+		var c control
+		if c, err = parseControl(slot[:min(noteSize, int(w.byte_len))]); err == nil {
+			if err = p.tx.heard(c); err == nil && p.tip < len(p.spans) && !p.held {
+				p.held = true
+				l.held = append(l.held, p)
+			}
+		}
+	}
+	if err != nil {
+		return l.fail(l.blame(p, err))
+	}
+	x.received = (x.received + 1) % x.recvs
+	if owed := (x.received + x.recvs - x.reposted) % x.recvs; owed >= repostAt {
+		if err := l.q.receive(i, owed); err != nil {
+			return l.fail(l.blame(p, err))
+		}
+	}
+	return nil
+}
+
+// fail keeps the first error: after it the link is of no more use.
+func (l *Link) fail(err error) error {
+	if l.broken == nil {
+		l.broken = err
+	}
+	return l.broken
+}
+
+// because finds the cause behind a failed completion: flushed requests only
+// follow from something, so the next ones and the device's events are looked
+// at first, for a moment.
+func (l *Link) because(w *C.struct_rv_wc) error {
+	c, p := l.failure(w)
+	for end := time.Now().Add(20 * time.Millisecond); c.Flushed() && time.Now().Before(end); {
+		if e := l.q.dev.Event(); e != nil && e.Bad() {
+			return l.blame(p, e)
+		}
+		ws, err := l.q.poll(looks)
+		if err != nil {
+			break
+		}
+		for i := range ws {
+			if ws[i].status != 0 && ws[i].status != statusFlushed {
+				c, p = l.failure(&ws[i])
+				break
+			}
+		}
+	}
+	if e := l.q.dev.Event(); e != nil && e.Bad() {
+		return l.blame(p, fmt.Errorf("%w; %w", e, c))
+	}
+	return l.blame(p, c)
+}
+
+func (l *Link) failure(w *C.struct_rv_wc) (*Completion, *peer) {
+	p := l.q.qps[uint64(w.wr_id)>>48&0x7fff].peer
+	return l.q.failure(w, p.gid), p
+}
+
+// wait is one wait for something of one peer.
+type wait struct {
+	l     *Link
+	p     *peer
+	since time.Time // nothing has happened; zero: not yet looked
+}
+
+func (l *Link) waiting(p *peer) wait { return wait{l: l, p: p} }
+
+// step lets something happen, or some time pass.
+func (w *wait) step() error {
+	l := w.l
+	seen, err := l.progress(looks)
+	if err != nil {
+		return err
+	}
+	if seen {
+		w.since, w.p.probed = time.Time{}, time.Time{}
+		return nil
+	}
+	if first := l.cfg.Abort.Err(); first != nil {
+		return l.blame(w.p, fmt.Errorf("%w: %v", collectives.ErrAborted, first))
+	}
+	now := time.Now()
+	if w.since.IsZero() {
+		w.since = now
+	}
+	switch idle := now.Sub(w.since); {
+	case idle < spinFor:
+		return nil
+	case idle < yieldFor:
+		syscall.Syscall(syscall.SYS_SCHED_YIELD, 0, 0, 0)
+		return nil
+	case idle > probeWhen:
+		if err := l.probe(w.p, now); err != nil {
+			return err
+		}
+	}
+	if e := l.q.dev.Event(); e != nil && e.Bad() {
+		return l.fail(l.blame(w.p, e))
+	}
+	return l.sleep(sleepFor)
+}
+
+// sleep waits for a completion in the kernel.
+func (l *Link) sleep(d time.Duration) error {
+	if r := C.rv_arm(l.q.cq); r != 0 {
+		return l.fail(l.blame(nil, fmt.Errorf("cannot arm the completion queue: %w", syscall.Errno(r))))
+	}
+	// what came before the queue was armed makes no event
+	if seen, err := l.progress(1); seen || err != nil {
+		return err
+	}
+	fd := [1]struct {
+		fd              int32
+		events, revents int16
+	}{{fd: int32(l.q.cq.channel.fd), events: 1}} // POLLIN
+	ts := syscall.NsecToTimespec(int64(d))
+	syscall.Syscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&fd)), 1, uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
+	C.rv_disarm(l.q.cq)
+	return nil
+}
+
+// probe asks the peer's device, not its process, for a sign of life: an empty
+// write on each queue pair, which a living device acknowledges by itself. So a
+// peer that is only slow is never taken for dead, and one that is gone is found
+// although nothing is being sent to it, and although the device may retry for ever.
+func (l *Link) probe(p *peer, now time.Time) error {
+	if !p.probed.IsZero() {
+		answered := true
+		for lane, mark := range p.probe {
+			answered = answered && l.q.qps[p.base+lane].done >= mark
+		}
+		if !answered {
+			if gone := now.Sub(p.probed); gone > l.cfg.Dead {
+				return l.fail(l.blame(p, fmt.Errorf("%w: nothing was acknowledged for %.1f s on %s: the peer or its port is down, the path is broken, or both sides disagree on the MTU, the GID or the P_Key", ErrDead, gone.Seconds(), l.q.dev)))
+			}
+			return nil
+		}
+		if now.Sub(p.probed) < probeWhen {
+			return nil
+		}
+	}
+	p.probed = now
+	for lane := range p.probe {
+		x := &l.q.qps[p.base+lane]
+		if l.q.room(p.base+lane) > 0 { // a full queue is a question in itself
+			if err := l.q.put(p.base+lane, C.struct_rv_desc{op: C.RV_WR_WRITE, raddr: C.uint64_t(p.ring), rkey: C.uint32_t(p.key)}, p.tx.seq, true); err != nil {
+				return l.fail(l.blame(p, err))
+			}
+		}
+		p.probe[lane] = x.posted
+	}
+	return l.flush()
+}
+
+// Poll moves what can be moved without waiting.
+func (l *Link) Poll() error {
+	_, err := l.progress(1)
+	return err
+}
+
+// Close sees to it that what was sent has arrived, unless the link or the run
+// has failed, and gives everything back.
+func (l *Link) Close() error {
+	err := l.drain()
+	return errors.Join(err, l.free())
+}
+
+func (l *Link) drain() error {
+	for _, p := range l.peers {
+		w := l.waiting(p)
+		for p.tip < len(p.spans) || p.safe() < p.tx.seq {
+			if l.broken != nil || l.cfg.Abort.Err() != nil {
+				return nil
+			}
+			if err := w.step(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

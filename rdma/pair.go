@@ -1,0 +1,258 @@
+//go:build linux && cgo
+
+package rdma
+
+// #include "verbs.h"
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"busbw/collectives"
+)
+
+// Pair is one end of a connection for link tests: what perftest measures,
+// without two terminals. One end calls Run, once a test and round; the other
+// calls Serve once and does what it is told over the pair itself.
+type Pair struct {
+	cfg    PairConfig
+	dev    *Device
+	q      *queues
+	hello  Hello
+	peer   Hello
+	memory []byte  // control slots, then source and target
+	small  *Region // control slots
+	data   *Region // source and target
+	source []byte  // of data; nil in GPU memory
+	target []byte
+	inbox  []order
+	calm   time.Time
+}
+
+// NewPair opens one end.
+func NewPair(d *Device, cfg PairConfig) (*Pair, error) {
+	if err := cfg.shaped(); err != nil {
+		return nil, err
+	}
+	p := &Pair{cfg: cfg, dev: d}
+	if err := p.build(); err != nil {
+		p.Close()
+		return nil, fmt.Errorf("link test with rank %d: %w", cfg.Peer, err)
+	}
+	return p, nil
+}
+
+// controls is the depth of the queue pair that carries the orders.
+const controls = 2 * signalAt
+
+func (p *Pair) build() (err error) {
+	c := p.cfg
+	// Four times the depth in receives: those that are posted again late must not
+	// make the sender wait (a NAK for want of a receive costs 0.64 ms).
+	sends, recvs := c.Depth+signalAt, 4*c.Depth
+	if p.q, err = newQueues(p.dev, c.QPs+1, c.QPs*(sends+recvs)+2*controls); err != nil {
+		return err
+	}
+	page := func(n int) int { return (n + 4095) &^ 4095 }
+	slots := page(controls*(slotSize+noteSize) + c.QPs*sends*slotSize)
+	half := c.QPs * page(c.MaxSize)
+	size := slots
+	if c.Memory == nil {
+		size += 2 * half
+	}
+	if p.memory, err = mapMemory(size); err != nil {
+		return err
+	}
+	if p.small, err = p.dev.Register(p.memory[:slots]); err != nil {
+		return err
+	}
+	if p.data = c.Memory; p.data == nil {
+		if p.data, err = p.dev.Register(p.memory[slots:]); err != nil {
+			return err
+		}
+		p.source, p.target = p.memory[slots:slots+half], p.memory[slots+half:]
+	} else if p.data.Size < uint64(2*half) {
+		return fmt.Errorf("the region of %d bytes is too small: %d queue pairs with messages of %d bytes need %d", p.data.Size, c.QPs, c.MaxSize, 2*half)
+	}
+	p.hello = p.dev.hello(c.Rank, c.Peer)
+	p.hello.Chunk, p.hello.Window = 1, 1 // of no meaning here
+	p.hello.Addr, p.hello.Size, p.hello.RKey = p.data.Addr+uint64(half), uint64(half), p.data.RKey
+	rest := p.memory[:slots:slots]
+	take := func(n int) (b []byte) { b, rest = rest[:n:n], rest[n:]; return b }
+	for lane := range c.QPs + 1 {
+		if lane == c.QPs {
+			sends, recvs = controls, controls
+		}
+		x, err := p.q.add(sends, recvs)
+		if err != nil {
+			return err
+		}
+		x.slab, x.slabKey = take(sends*slotSize), p.small.LKey
+		p.hello.QPs = append(p.hello.QPs, x.start)
+		if lane == c.QPs {
+			x.notes, x.notesKey, x.stride, x.slots = p.address(take(recvs*noteSize)), p.small.LKey, noteSize, x.recvs
+			if err := p.q.receive(lane, x.recvs); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (p *Pair) address(b []byte) uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) }
+
+// Hello is what the other end must be told.
+func (p *Pair) Hello() []byte { return p.hello.Encode() }
+
+// Connect takes in what the other end's Hello said. When both ends have
+// connected, tests may run.
+func (p *Pair) Connect(hello []byte) error {
+	h, err := ParseHello(hello)
+	if err != nil {
+		return p.blame(err)
+	}
+	mtu, err := agree(p.hello, h)
+	if err != nil {
+		return p.blame(err)
+	}
+	if h.Size != p.hello.Size {
+		return p.blame(fmt.Errorf("%d bytes of buffer here, %d there", p.hello.Size, h.Size))
+	}
+	p.peer = h
+	for lane := range h.QPs {
+		if err := p.q.connect(lane, p.hello, h, lane, mtu); err != nil {
+			return p.blame(err)
+		}
+	}
+	return nil
+}
+
+func (p *Pair) blame(err error) error {
+	return &collectives.LinkError{Rank: p.cfg.Rank, Peer: p.cfg.Peer, Link: "verbs", Addr: gidString(p.peer.GID), Err: err}
+}
+
+// tell sends an order.
+func (p *Pair) tell(o order) error {
+	lane := p.cfg.QPs
+	for p.q.room(lane) == 0 {
+		if err := p.wait(); err != nil {
+			return err
+		}
+	}
+	slot, d := p.q.copied(lane, orderSize)
+	o.encode(slot)
+	d.op = C.RV_WR_SEND
+	if err := p.q.put(lane, d, 0, true); err != nil {
+		return p.blame(err)
+	}
+	return p.flush()
+}
+
+func (p *Pair) flush() error {
+	if err := p.q.flush(); err != nil {
+		return p.blame(err)
+	}
+	return nil
+}
+
+// told waits for the next order, which must be of one of two kinds.
+func (p *Pair) told(a, b orderKind) (order, error) {
+	for len(p.inbox) == 0 {
+		if err := p.wait(); err != nil {
+			return order{}, err
+		}
+	}
+	o := p.inbox[0]
+	p.inbox = p.inbox[1:]
+	if o.kind != a && o.kind != b {
+		return o, p.blame(fmt.Errorf("the peer sent order %d where %d or %d should come", o.kind, a, b))
+	}
+	return o, nil
+}
+
+// wait takes in completions, and watches the clock and the abort when there are none.
+func (p *Pair) wait() error {
+	seen, err := p.reap(looks)
+	if err != nil || seen > 0 {
+		return err
+	}
+	return p.idle()
+}
+
+func (p *Pair) idle() error {
+	if first := p.cfg.Abort.Err(); first != nil {
+		return p.blame(fmt.Errorf("%w: %v", collectives.ErrAborted, first))
+	}
+	now := time.Now()
+	if p.calm.IsZero() {
+		p.calm = now
+	}
+	if e := p.dev.Event(); e != nil && e.Bad() {
+		return p.blame(e)
+	}
+	if gone := now.Sub(p.calm); gone > p.cfg.Dead {
+		return p.blame(fmt.Errorf("%w: nothing came for %.1f s on %s", ErrDead, gone.Seconds(), p.dev))
+	}
+	syscall.Syscall(syscall.SYS_SCHED_YIELD, 0, 0, 0)
+	return nil
+}
+
+// reap takes in completions; seen counts them.
+func (p *Pair) reap(looks int) (seen int, err error) {
+	ws, err := p.q.poll(looks)
+	if err != nil {
+		return 0, p.blame(err)
+	}
+	for i := range ws {
+		w := &ws[i]
+		id := uint64(w.wr_id)
+		lane := int(id >> 48 & 0x7fff)
+		x := &p.q.qps[lane]
+		switch {
+		case w.status != 0:
+			return 0, p.blame(p.q.failure(w, p.peer.GID))
+		case id&idRecv == 0:
+			x.done = widen(id>>idShift, x.done)
+		case lane < p.cfg.QPs:
+			x.received++
+		default:
+			slot := int(x.received%x.recvs) * noteSize
+			at := int(x.notes-p.address(p.memory)) + slot
+			o, err := parseOrder(p.memory[at:at+min(noteSize, int(w.byte_len))], p.cfg.MaxSize)
+			if err != nil {
+				return 0, p.blame(err)
+			}
+			p.inbox = append(p.inbox, o)
+			x.received++
+			if err := p.q.receive(lane, 1); err != nil {
+				return 0, p.blame(err)
+			}
+		}
+	}
+	if len(ws) > 0 {
+		p.calm = time.Time{}
+	}
+	return len(ws), nil
+}
+
+// Close gives everything back.
+func (p *Pair) Close() error {
+	var errs []error
+	if p.q != nil {
+		errs = append(errs, p.q.close())
+	}
+	if p.data != nil && p.data != p.cfg.Memory {
+		errs = append(errs, p.data.Close())
+	}
+	if p.small != nil {
+		errs = append(errs, p.small.Close())
+	}
+	if p.memory != nil && errors.Join(errs...) == nil {
+		errs = append(errs, unmapMemory(p.memory))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,318 @@
+//go:build linux && cgo
+
+package rdma
+
+// #include "verbs.h"
+import "C"
+
+import (
+	"fmt"
+	"time"
+	"unsafe"
+)
+
+// Run does one round of a test with the other end, which must be in Serve. Of
+// bandwidth it returns one time, a message's share of the round in seconds (of
+// a bidirectional round: a message's each way, of the slower direction). Of
+// latency it returns one time for each message: half the round trip of a write
+// or a send, the whole one of a read, as perftest has it.
+func (p *Pair) Run(t Test) ([]float64, error) {
+	if err := t.check(p.cfg.MaxSize); err != nil {
+		return nil, err
+	}
+	if t.Latency && t.Verb == Write && p.target == nil {
+		return nil, p.blame(fmt.Errorf("write latency is seen by polling memory, which the processor cannot in GPU memory: use send"))
+	}
+	if err := p.prepare(t, t.Latency || t.Bidirectional); err != nil {
+		return nil, err
+	}
+	if err := p.tell(order{kind: orderTest, test: t}); err != nil {
+		return nil, err
+	}
+	if _, err := p.told(orderReady, orderReady); err != nil {
+		return nil, err
+	}
+	if t.Latency {
+		times, err := p.pingpong(t, true)
+		if err != nil {
+			return nil, err
+		}
+		_, err = p.told(orderDone, orderDone)
+		return times, err
+	}
+	took, err := p.stream(t)
+	if err != nil {
+		return nil, err
+	}
+	if t.Bidirectional {
+		if err := p.taken(t); err != nil {
+			return nil, err
+		}
+	}
+	o, err := p.told(orderDone, orderDone)
+	if err != nil {
+		return nil, err
+	}
+	return []float64{max(took, o.took).Seconds() / float64(t.Count)}, nil
+}
+
+// End lets the other end's Serve return.
+func (p *Pair) End() error {
+	if err := p.tell(order{kind: orderEnd}); err != nil {
+		return err
+	}
+	x := &p.q.qps[p.cfg.QPs]
+	for x.done < x.posted {
+		if err := p.wait(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Serve does what the other end orders until that calls End.
+func (p *Pair) Serve() error {
+	for {
+		p.calm = time.Now().Add(time.Hour) // between tests the other end may take its time
+		o, err := p.told(orderTest, orderEnd)
+		if err != nil || o.kind == orderEnd {
+			return err
+		}
+		t := o.test
+		if err := p.prepare(t, true); err != nil {
+			return err
+		}
+		if err := p.tell(order{kind: orderReady}); err != nil {
+			return err
+		}
+		var took time.Duration
+		switch {
+		case t.Latency && t.Verb == Read: // the device answers by itself
+		case t.Latency:
+			_, err = p.pingpong(t, false)
+		case t.Bidirectional:
+			if took, err = p.stream(t); err == nil {
+				err = p.taken(t)
+			}
+		default:
+			err = p.taken(t)
+		}
+		if err != nil {
+			return err
+		}
+		if err := p.tell(order{kind: orderDone, took: took}); err != nil {
+			return err
+		}
+	}
+}
+
+// prepare clears the byte that a ping-pong watches and posts the receives of a
+// send test.
+func (p *Pair) prepare(t Test, receives bool) error {
+	if p.target != nil {
+		p.target[t.Size-1] = 0
+	}
+	if t.Verb != SendRecv || !receives {
+		return nil
+	}
+	for lane := range p.cfg.QPs {
+		x := &p.q.qps[lane]
+		x.notes, x.notesKey, x.stride, x.slots = p.local(lane, true), p.data.LKey, uint32(t.Size), 1
+		x.received, x.reposted = 0, 0
+		n := p.share(t, lane)
+		x.total = uint32(n)
+		if err := p.q.receive(lane, uint32(min(n, int(x.recvs)))); err != nil {
+			return p.blame(err)
+		}
+		x.given = uint32(min(n, int(x.recvs)))
+	}
+	return nil
+}
+
+// share is how many messages of a round a queue pair carries.
+func (p *Pair) share(t Test, lane int) int {
+	if t.Latency {
+		if lane > 0 {
+			return 0
+		}
+		return t.Count
+	}
+	return (t.Count + p.cfg.QPs - 1 - lane) / p.cfg.QPs
+}
+
+// local is the address of a queue pair's part of the source or the target.
+func (p *Pair) local(lane int, target bool) uint64 {
+	half := p.hello.Size
+	a := p.data.Addr + uint64(lane)*(half/uint64(p.cfg.QPs))
+	if target {
+		a += half
+	}
+	return a
+}
+
+// message is the work request of a test.
+func (p *Pair) message(t Test, lane int) C.struct_rv_desc {
+	d := C.struct_rv_desc{laddr: C.uint64_t(p.local(lane, false)), lkey: C.uint32_t(p.data.LKey), len: C.uint32_t(t.Size), raddr: C.uint64_t(p.peer.Addr + uint64(lane)*(p.peer.Size/uint64(p.cfg.QPs))), rkey: C.uint32_t(p.peer.RKey)}
+	switch t.Verb {
+	case Write:
+		d.op = C.RV_WR_WRITE
+	case Read:
+		d.op = C.RV_WR_READ
+	case SendRecv:
+		d.op = C.RV_WR_SEND
+	}
+	if t.Latency && t.Verb != Read && t.Size <= p.q.qps[lane].inline && p.target != nil {
+		d.flags = C.RV_F_INLINE
+	}
+	return d
+}
+
+// stream sends a round's messages, as many at a time as the depth allows, and
+// says how long it took from the first post to the last completion.
+func (p *Pair) stream(t Test) (time.Duration, error) {
+	left := make([]int, p.cfg.QPs)
+	last := make([]uint64, p.cfg.QPs)
+	msg := make([]C.struct_rv_desc, p.cfg.QPs)
+	for lane := range left {
+		left[lane], msg[lane] = p.share(t, lane), p.message(t, lane)
+		last[lane] = p.q.qps[lane].posted + uint64(left[lane])
+	}
+	start := time.Now()
+	for {
+		rest := false
+		for lane := range left {
+			x := &p.q.qps[lane]
+			for left[lane] > 0 && x.posted-x.done < uint64(p.cfg.Depth) {
+				left[lane]--
+				// the depth may be less than the distance between signals
+				signal := left[lane] == 0 || x.posted-x.done+1 == uint64(p.cfg.Depth)
+				if err := p.q.put(lane, msg[lane], 0, signal); err != nil {
+					return 0, p.blame(err)
+				}
+			}
+			rest = rest || x.done < last[lane]
+		}
+		if err := p.flush(); err != nil {
+			return 0, err
+		}
+		if !rest {
+			return time.Since(start), nil
+		}
+		if err := p.again(t); err != nil {
+			return 0, err
+		}
+		if err := p.wait(); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// again posts receives for what has been received, while more will come.
+func (p *Pair) again(t Test) error {
+	if t.Verb != SendRecv {
+		return nil
+	}
+	for lane := range p.cfg.QPs {
+		x := &p.q.qps[lane]
+		if n := min(x.total-x.given, x.recvs-(x.given-x.received)); n >= min(batch, x.total-x.given) && n > 0 {
+			if err := p.q.receive(lane, n); err != nil {
+				return p.blame(err)
+			}
+			x.given += n
+		}
+	}
+	return nil
+}
+
+// taken waits until a round's sends have been received.
+func (p *Pair) taken(t Test) error {
+	if t.Verb != SendRecv {
+		return nil
+	}
+	for lane := range p.cfg.QPs {
+		for x := &p.q.qps[lane]; x.received < x.total; {
+			if err := p.again(t); err != nil {
+				return err
+			}
+			if err := p.wait(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// pingpong sends one message at a time to and fro; first says who begins.
+func (p *Pair) pingpong(t Test, first bool) ([]float64, error) {
+	var times []float64
+	if first {
+		times = make([]float64, t.Count)
+	}
+	factor := 0.5
+	if t.Verb == Read {
+		factor = 1
+	}
+	d := p.message(t, 0)
+	for i := range t.Count {
+		mark := byte(i%255 + 1)
+		if !first {
+			if err := p.heard(t, i, mark); err != nil {
+				return nil, err
+			}
+		}
+		for p.q.room(0) < 2 {
+			if err := p.wait(); err != nil {
+				return nil, err
+			}
+		}
+		if p.source != nil {
+			p.source[t.Size-1] = mark
+		}
+		start := time.Now()
+		if err := p.q.put(0, d, 0, t.Verb == Read); err != nil {
+			return nil, p.blame(err)
+		}
+		if err := p.flush(); err != nil {
+			return nil, err
+		}
+		if first {
+			if err := p.heard(t, i, mark); err != nil {
+				return nil, err
+			}
+			times[i] = time.Since(start).Seconds() * factor
+		}
+	}
+	return times, nil
+}
+
+// heard waits for message i from the other end.
+func (p *Pair) heard(t Test, i int, mark byte) error {
+	x := &p.q.qps[0]
+	p.calm = time.Time{}
+	switch t.Verb {
+	case Write:
+		at := (*C.uint8_t)(unsafe.Pointer(&p.target[t.Size-1]))
+		for n := 0; C.rv_watch(at, C.uint8_t(mark), 1000) == 0; n++ {
+			if _, err := p.reap(1); err != nil { // an error of our own write would keep the answer away
+				return err
+			}
+			if err := p.idle(); err != nil {
+				return err
+			}
+		}
+	case Read:
+		for x.done < x.posted {
+			if err := p.wait(); err != nil {
+				return err
+			}
+		}
+	case SendRecv:
+		for x.received <= uint32(i) {
+			if err := p.wait(); err != nil {
+				return err
+			}
+		}
+		return p.again(t)
+	}
+	return nil
+}
