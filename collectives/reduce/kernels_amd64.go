@@ -32,6 +32,8 @@ var avx512 = table{
 	Float:    {sumFloatAVX512, prodFloatAVX512, minFloatAVX512, maxFloatAVX512, avgFloatAVX512},
 	Double:   {sumDoubleAVX512, prodDoubleAVX512, minDoubleAVX512, maxDoubleAVX512, avgDoubleAVX512},
 	BFloat16: {sumBFloat16AVX512, prodBFloat16AVX512, minBFloat16AVX512, maxBFloat16AVX512, avgBFloat16AVX512},
+	F8E4M3:   {sumF8E4M3AVX512, prodF8E4M3AVX512, minF8E4M3AVX512, maxF8E4M3AVX512, avgF8E4M3AVX512},
+	F8E5M2:   {sumF8E5M2AVX512, prodF8E5M2AVX512, minF8E5M2AVX512, maxF8E5M2AVX512, avgF8E5M2AVX512},
 }
 
 // avx2 has the sums, products, minima, maxima and averages; nil: portable.
@@ -161,6 +163,36 @@ func maxBFloat16AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, st
 
 //go:noescape
 func avgBFloat16AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
+
+//go:noescape
+func sumF8E4M3AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
+
+//go:noescape
+func prodF8E4M3AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
+
+//go:noescape
+func minF8E4M3AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
+
+//go:noescape
+func maxF8E4M3AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
+
+//go:noescape
+func avgF8E4M3AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
+
+//go:noescape
+func sumF8E5M2AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
+
+//go:noescape
+func prodF8E5M2AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
+
+//go:noescape
+func minF8E5M2AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
+
+//go:noescape
+func maxF8E5M2AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
+
+//go:noescape
+func avgF8E5M2AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
 
 //go:noescape
 func sumFloatAVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)

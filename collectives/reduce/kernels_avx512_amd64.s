@@ -235,3 +235,117 @@ TEXT ·maxBFloat16AVX512(SB), NOSPLIT, $0-57
 
 TEXT ·avgBFloat16AVX512(SB), NOSPLIT, $0-57
 	HALF(avg16, get16, add16, div16)
+
+// The 8-bit floats: 16 bytes in memory widen to 64. Their macros take y and w,
+// the lower halves of t and v, beside the others.
+#define Q4(M) M(AT(0), Z0, X0, Z4, Z8, Y4, Y0); M(AT(16), Z1, X1, Z5, Z9, Y5, Y1); M(AT(32), Z2, X2, Z6, Z10, Y6, Y2); M(AT(48), Z3, X3, Z7, Z11, Y7, Y3)
+#define Q1(M) M(AT(0), Z0, X0, Z4, Z8, Y4, Y0)
+#define QMASK(M) VMOVDQU8.Z AT(0), K1, X12; M(X12, Z0, X0, Z4, Z8, Y4, Y0)
+#define QPUT4(I) I X0, AT(0); I X1, AT(16); I X2, AT(32); I X3, AT(48)
+#define QPUT1 VMOVDQU64 X0, AT(0)
+#define QPUTMASK VMOVDQU8 X0, K1, AT(0)
+#define EIGHT(INIT, GET, OP, PACK) BODY(INIT, 64, 16, Q4, Q1, QMASK, QPUT4, QPUT1, QPUTMASK, GET, OP, PACK)
+
+// round8 rounds the magnitude t of v into s, as round16 does, the lowest bit that
+// stays being 31-low; below the smallest normal number (Z23) the unit is fixed, and
+// adding and taking off a number with that unit (Z24) rounds to it.
+#define const(x, z) MOVL $x, R12; VPBROADCASTD R12, z
+#define round8(low, v, t, s) \
+	VPANDD Z19, v, t; \
+	VPSLLD $low, t, s; \
+	VPSRLD $31, s, s; \
+	VPADDD Z21, s, s; \
+	VPADDD t, s, s; \
+	VPANDD Z22, s, s; \
+	VCMPPS $1, Z23, t, K2; \
+	VADDPS Z24, t, K2, s; \
+	VSUBPS Z24, s, K2, s
+#define signed8(v, s) VPANDD Z26, v, v; VPORD s, v, v
+#define consts8 const(0x7fffffff, Z19); const(0x80000000, Z26)
+
+// f8e5m2 is the upper half of a half. 2^-14 is its smallest normal number, 2^-16
+// its unit below, which is the unit of 2^7. Passing through half gives infinity.
+#define consts52 consts8; const(0xfffff, Z21); const(0xffe00000, Z22); const(0x38800000, Z23); const(0x43000000, Z24)
+#define get52(b, v, h, t, s, y, w) VPMOVZXBW b, w; VPSLLW $8, w, w; VCVTPH2PS w, v
+#define with52(b, t, y) VPMOVZXBW b, y; VPSLLW $8, y, y; VCVTPH2PS y, t
+#define round52(v, t, s, w) round8(10, v, t, s); signed8(v, s); VCVTPS2PH $0, v, w; VCVTPH2PS w, v
+#define pack52(b, v, h, t, s, y, w) VCVTPS2PH $0, v, w; VPSRLW $8, w, w; VPMOVWB w, h
+#define add52(b, v, h, t, s, y, w) with52(b, t, y); VADDPS t, v, v; round52(v, t, s, w)
+#define mul52(b, v, h, t, s, y, w) with52(b, t, y); VMULPS t, v, v; round52(v, t, s, w)
+#define min52(b, v, h, t, s, y, w) with52(b, t, y); VMINPS t, v, v
+#define max52(b, v, h, t, s, y, w) with52(b, t, y); VMAXPS t, v, v
+#define avg52(b, v, h, t, s, y, w) VDIVPS Z20, v, v; round52(v, t, s, w); pack52(b, v, h, t, s, y, w)
+
+// f8e4m3, with an exponent bit put in, is a half of 2^-8 times the value; what
+// would be 480 is NaN. 2^-6 is its smallest normal number, 2^-9 its unit below,
+// which is the unit of 2^14; 448 is the largest.
+#define consts43 \
+	consts8; \
+	const(0x7ffff, Z21); \
+	const(0xfff00000, Z22); \
+	const(0x3c800000, Z23); \
+	const(0x46800000, Z24); \
+	const(0x43800000, Z16); \
+	const(0x3b800000, Z17); \
+	const(0x43f00000, Z18); \
+	const(0x7fc00000, Z25); \
+	const(0x43e00000, Z27); \
+	const(0xbf80bf80, Z28); \
+	const(0x007f007f, Z29)
+#define wide43(b, z, s, y) \
+	VPMOVZXBW b, y; \
+	VPSLLW $8, y, y; \
+	VPSRAW $1, y, y; \
+	VPANDD Y28, y, y; \
+	VCVTPH2PS y, z; \
+	VMULPS Z16, z, z; \
+	VPANDD Z19, z, s; \
+	VCMPPS $0, Z18, s, K2; \
+	VPORD  Z25, z, K2, z
+#define get43(b, v, h, t, s, y, w) wide43(b, v, s, w)
+#define round43(v, t, s) round8(11, v, t, s); VMINPS s, Z27, s; signed8(v, s)
+#define pack43(b, v, h, t, s, y, w) \
+	VMULPS Z17, v, v; \
+	VCVTPS2PH $0, v, w; \
+	VPSLLW $1, w, y; \
+	VPSRLW $8, y, y; \
+	VPMINUW Y29, y, y; \
+	VPSRLW $15, w, w; \
+	VPSLLW $7, w, w; \
+	VPORD  y, w, w; \
+	VPMOVWB w, h
+#define add43(b, v, h, t, s, y, w) wide43(b, t, s, y); VADDPS t, v, v; round43(v, t, s)
+#define mul43(b, v, h, t, s, y, w) wide43(b, t, s, y); VMULPS t, v, v; round43(v, t, s)
+#define min43(b, v, h, t, s, y, w) wide43(b, t, s, y); VMINPS t, v, v
+#define max43(b, v, h, t, s, y, w) wide43(b, t, s, y); VMAXPS t, v, v
+#define avg43(b, v, h, t, s, y, w) VDIVPS Z20, v, v; round43(v, t, s); pack43(b, v, h, t, s, y, w)
+
+TEXT ·sumF8E4M3AVX512(SB), NOSPLIT, $0-57
+	EIGHT(consts43, get43, add43, pack43)
+
+TEXT ·prodF8E4M3AVX512(SB), NOSPLIT, $0-57
+	EIGHT(consts43, get43, mul43, pack43)
+
+TEXT ·minF8E4M3AVX512(SB), NOSPLIT, $0-57
+	EIGHT(consts43, get43, min43, pack43)
+
+TEXT ·maxF8E4M3AVX512(SB), NOSPLIT, $0-57
+	EIGHT(consts43, get43, max43, pack43)
+
+TEXT ·avgF8E4M3AVX512(SB), NOSPLIT, $0-57
+	EIGHT(consts43; ranksps, get43, add43, avg43)
+
+TEXT ·sumF8E5M2AVX512(SB), NOSPLIT, $0-57
+	EIGHT(consts52, get52, add52, pack52)
+
+TEXT ·prodF8E5M2AVX512(SB), NOSPLIT, $0-57
+	EIGHT(consts52, get52, mul52, pack52)
+
+TEXT ·minF8E5M2AVX512(SB), NOSPLIT, $0-57
+	EIGHT(consts52, get52, min52, pack52)
+
+TEXT ·maxF8E5M2AVX512(SB), NOSPLIT, $0-57
+	EIGHT(consts52, get52, max52, pack52)
+
+TEXT ·avgF8E5M2AVX512(SB), NOSPLIT, $0-57
+	EIGHT(consts52; ranksps, get52, add52, avg52)

@@ -117,7 +117,7 @@ func TestVariantsEqualPortable(t *testing.T) {
 func compare(t *testing.T, r *rand.Rand, k *Kernels, n int, inPlace bool) {
 	t.Helper()
 	size := k.Dtype.Size()
-	stream := !inPlace && n%2 == 0
+	stream, ranks := !inPlace && n%2 == 0, 1+r.IntN(1<<(1+n%17))
 	offset := r.IntN(64/size) * size
 	src := make([][]byte, 1+r.IntN(5))
 	for i := range src {
@@ -125,7 +125,7 @@ func compare(t *testing.T, r *rand.Rand, k *Kernels, n int, inPlace bool) {
 		random(r, k.Dtype, src[i])
 	}
 	want := cut(r, n*size, 0)
-	ForISA(k.Dtype, k.Op, portable).CombineAll([]unsafe.Pointer{unsafe.Pointer(unsafe.SliceData(want))}, pointers(src), n, 3, false)
+	ForISA(k.Dtype, k.Op, portable).CombineAll([]unsafe.Pointer{unsafe.Pointer(unsafe.SliceData(want))}, pointers(src), n, ranks, false)
 	dst := make([][]byte, 1+r.IntN(5))
 	guards := make([][]byte, len(dst))
 	for i := range dst {
@@ -139,11 +139,11 @@ func compare(t *testing.T, r *rand.Rand, k *Kernels, n int, inPlace bool) {
 		i := r.IntN(len(src))
 		dst[0], guards[0] = src[i], append([]byte(nil), src[i][n*size:cap(src[i])]...)
 	}
-	k.CombineAll(pointers(dst), pointers(src), n, 3, stream)
+	k.CombineAll(pointers(dst), pointers(src), n, ranks, stream)
 	for i := range dst {
 		if at := differ(k.Dtype, dst[i], want); at >= 0 {
-			t.Fatalf("n %d, sources %d, destination %d of %d, in place %v, stream %v: element %d is %x, portable has %x",
-				n, len(src), i, len(dst), inPlace, stream, at, dst[i][at*size:at*size+size], want[at*size:at*size+size])
+			t.Fatalf("n %d, ranks %d, sources %d, destination %d of %d, in place %v, stream %v: element %d is %x, portable has %x",
+				n, ranks, len(src), i, len(dst), inPlace, stream, at, dst[i][at*size:at*size+size], want[at*size:at*size+size])
 		}
 		if !bytes.Equal(guards[i], dst[i][n*size:cap(dst[i])]) {
 			t.Fatalf("n %d, sources %d, destination %d: wrote past its end", n, len(src), i)
