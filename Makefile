@@ -10,7 +10,7 @@ build:
 
 # The main job: two nodes with two ranks each on this machine.
 run: build
-	./bin/busbw run --local 2x2 --op all_reduce,broadcast --algo ring,tree --sizes 8,1K,64K,1M,16M --time 200ms
+	./bin/busbw run --local 2x2 --op all_reduce,broadcast --algo ring,tree --sizes 8,1K,64K,1M,16M --time 100ms
 
 test:
 	go test ./...

@@ -159,14 +159,19 @@ func (s *Sweep) warm(ctx context.Context, res *reports.Result) (per float64, err
 	if err != nil {
 		return 0, err
 	}
-	per, res.Warmup = first.seconds[0], 1
-	if s.req.Warmup >= 0 {
-		if k := s.req.Warmup - 1; k > 0 {
-			b, err := s.batch(ctx, k, per)
+	agg := float64(s.req.Aggregate) // collectives in an iteration; seconds are of one
+	per, res.Warmup = first.seconds[0]*agg, 1
+	if s.req.Warmup >= 0 { // as many as were asked for, the first among them
+		var last float64
+		for left, half := s.req.Warmup-1, (s.req.Warmup+1)/2; left > 0; left -= half {
+			half = min(half, left)
+			b, err := s.batch(ctx, half, per)
 			if err != nil {
 				return 0, err
 			}
-			per, res.Warmup = reports.Median(b.seconds), s.req.Warmup
+			last, per = per, reports.Median(b.seconds)*agg
+			res.Settled = res.Warmup > 1 && agree(per, last)
+			res.Warmup += half
 		}
 		return per, nil
 	}
@@ -178,15 +183,17 @@ func (s *Sweep) warm(ctx context.Context, res *reports.Result) (per float64, err
 			return 0, err
 		}
 		res.Warmup += k
-		per = reports.Median(b.seconds)
-		if last > 0 && max(per, last) <= 1.05*min(per, last) {
-			res.Settled = true
+		per = reports.Median(b.seconds) * agg
+		if res.Settled = last > 0 && agree(per, last); res.Settled {
 			break
 		}
 		last = per
 	}
-	return per * float64(s.req.Aggregate), nil
+	return per, nil
 }
+
+// agree says whether two windows' medians are within 5 % of each other.
+func agree(a, b float64) bool { return max(a, b) <= 1.05*min(a, b) }
 
 // measured is a batch with the nodes' answers merged.
 type measured struct {
@@ -228,6 +235,12 @@ func (s *Sweep) Blank(c Case) reports.Result {
 		Engine: "native", Scope: c.scope, Memory: "host", Dtype: s.req.Dtype.String(), Ranks: len(c.groups[0]), Nodes: len(s.Nodes),
 		Groups: len(c.groups), Bytes: c.count * int64(s.req.Dtype.Size()), Count: c.count, InPlace: c.inPlace,
 		Mode: s.req.Mode, Aggregate: s.req.Aggregate, Config: s.req.Settings, Source: s.Source,
+	}
+	if res.Bytes != c.bytes {
+		res.Asked = c.bytes
+	}
+	if c.op.Blocked() {
+		res.Count /= int64(res.Ranks) // as nccl-tests counts them
 	}
 	if c.op.Reduces() {
 		res.Redop = s.req.Redop.String()

@@ -22,6 +22,9 @@ func (f *runFlags) run(ctx context.Context, out, errs io.Writer, req *coordinato
 	if err != nil {
 		return err
 	}
+	if len(file.kept) > 0 {
+		id = file.kept[0].Run // --resume: it is one run
+	}
 	defer func() {
 		if cerr := file.Close(); err == nil {
 			err = cerr
