@@ -66,10 +66,11 @@ func Join(ctx context.Context, o JoinOptions) (*Cluster, error) {
 	}
 }
 
-// Self is a member that is about to join, with all that was considered for
-// its address.
+// Self is a member that is about to join, with what its address was chosen
+// by and from.
 type Self struct {
 	Member
+	Toward netip.Addr // local end of the route to a seed; invalid: none
 	Choice Choice
 }
 
@@ -79,8 +80,9 @@ func NewSelf(role, version string, seeds []string, bind netip.AddrPort, w Want) 
 	if err != nil {
 		return Self{}, err
 	}
-	if b := bind.Addr(); b.IsValid() && !b.IsUnspecified() && !w.Advertise.IsValid() {
-		w.Advertise = b // who listens on one address is reached at that one
+	bound := bind.Addr().IsValid() && !bind.Addr().IsUnspecified() && !w.Advertise.IsValid()
+	if bound {
+		w.Advertise = bind.Addr()
 	}
 	if !w.Advertise.IsValid() && !w.Toward.IsValid() {
 		var at []string
@@ -101,8 +103,11 @@ func NewSelf(role, version string, seeds []string, bind netip.AddrPort, w Want) 
 	if err != nil {
 		return Self{}, err
 	}
+	if bound {
+		c.Why = "it listens only there (--bind)"
+	}
 	m := Member{Host: host, Role: role, Version: version, Machine: MachineID(), Data: c.DataAddr, Why: c.Why, Others: c.Others, State: StateAlive}
-	return Self{m, c}, nil
+	return Self{m, w.Toward, c}, nil
 }
 
 // Members lists everybody in the cluster, also those that left or died lately.

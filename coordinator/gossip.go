@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"log"
 	"log/slog"
@@ -14,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/memberlist"
@@ -94,32 +92,6 @@ func StartGossip(o GossipOptions) (*Gossip, error) {
 	return g, nil
 }
 
-// timing is memberlist's preset for a network, or for one machine, with full
-// exchanges often enough that a rumour lost on the way is made good within
-// seconds. Compression would cost memory to save a few hundred bytes.
-func timing(local bool) *memberlist.Config {
-	c := memberlist.DefaultLANConfig()
-	c.PushPullInterval = 10 * time.Second
-	if local {
-		c = memberlist.DefaultLocalConfig()
-		c.PushPullInterval = 5 * time.Second
-		// Packets on loopback may be large, so that the news of 64 members
-		// starting at once fits in one, and so may be told more often: 16
-		// times by each, so that hardly one of 64² pairs misses each other
-		// until the next full exchange (e⁻¹⁶; memberlist's 4 times: e⁻⁴).
-		c.UDPBufferSize = 32 << 10
-		c.RetransmitMult = 8
-		// Local members share the cores with the ranks under test: a late
-		// answer is no reason to call one dead.
-		c.ProbeTimeout, c.TCPTimeout = 500*time.Millisecond, 5*time.Second
-	}
-	c.EnableCompression = false
-	// In a cluster of two or three nobody can confirm a suspicion; do not wait
-	// six times as long for it.
-	c.SuspicionMaxTimeoutMult = 2
-	return c
-}
-
 // Join tells the seeds of this member. One seed that answers is enough.
 func (g *Gossip) Join() error {
 	if len(g.seeds) == 0 {
@@ -130,19 +102,6 @@ func (g *Gossip) Join() error {
 		return nil
 	}
 	return fmt.Errorf("joining %s: %w", strings.Join(g.seeds, ", "), joinCause(err))
-}
-
-// ErrSecret marks a member that answered, but not in our language.
-var ErrSecret = errors.New("it answers but cannot be understood: does it have the same secret?")
-
-// joinCause tells a wrong secret from an absent member. memberlist has no
-// error values for it: a member that cannot decrypt closes the connection.
-func joinCause(err error) error {
-	text := err.Error()
-	if strings.Contains(text, "EOF") || strings.Contains(text, "decrypt") || strings.Contains(text, "connection reset") {
-		return ErrSecret
-	}
-	return errors.New(clean(text, 500))
 }
 
 // Keep joins until ctx ends: at first while no seed answers, later whenever
@@ -256,47 +215,4 @@ func (g *Gossip) note(n *memberlist.Node, state string) {
 	}
 	close(g.changed)
 	g.changed = make(chan struct{})
-}
-
-// seedAddr completes "HOST" or "HOST:PORT" or a bare IPv6 address.
-func seedAddr(s string) (string, error) {
-	s = strings.TrimSpace(s)
-	if a, err := netip.ParseAddr(s); err == nil {
-		return net.JoinHostPort(a.String(), strconv.Itoa(GossipPort)), nil
-	}
-	if s == "" {
-		return "", fmt.Errorf("join: an empty address")
-	}
-	if host, port, err := net.SplitHostPort(s); err == nil {
-		if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 || host == "" {
-			return "", fmt.Errorf("join %q: want HOST or HOST:PORT", s)
-		}
-		return s, nil
-	}
-	if strings.ContainsAny(s, ":/ ") {
-		return "", fmt.Errorf("join %q: want HOST or HOST:PORT", s)
-	}
-	return net.JoinHostPort(s, strconv.Itoa(GossipPort)), nil
-}
-
-// metaDelegate gives memberlist our description; we send no data by gossip.
-type metaDelegate struct{ text atomic.Pointer[[]byte] }
-
-func (d *metaDelegate) NodeMeta(int) []byte             { return *d.text.Load() }
-func (*metaDelegate) NotifyMsg([]byte)                  {}
-func (*metaDelegate) GetBroadcasts(_, _ int) [][]byte   { return nil }
-func (*metaDelegate) LocalState(bool) []byte            { return nil }
-func (*metaDelegate) MergeRemoteState(_ []byte, _ bool) {}
-
-// warnings passes on memberlist's warnings and errors, not its chatter.
-type warnings struct{ log *slog.Logger }
-
-func (w warnings) Write(line []byte) (int, error) {
-	text := string(line)
-	for _, level := range []string{"[WARN] memberlist: ", "[ERR] memberlist: "} {
-		if _, msg, ok := strings.Cut(text, level); ok {
-			w.log.Warn("gossip: " + clean(msg, 300))
-		}
-	}
-	return len(line), nil
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -186,84 +185,6 @@ func (j *Job) decide(why error) (out []Command) {
 		}
 	}
 	return out
-}
-
-// culprit is the first fault that is a cause. A cause that blames a rank of a
-// node that is lost yields to that loss: "connection refused by rank 0" is
-// what a dead rank 0 looks like from afar.
-func (j *Job) culprit() *Failure {
-	k := max(0, slices.IndexFunc(j.faults, func(f Fault) bool { return !f.Consequence }))
-	f := j.faults[k]
-	if p := j.nodeOf(f.Peer); p >= 0 && p != f.Node {
-		for i, o := range j.faults {
-			if o.Node == p && j.gone[p] && !o.Consequence {
-				k, f = i, o
-			}
-		}
-	}
-	out := &Failure{Fault: f, Nodes: j.nodes, During: j.during(), Last: j.progress[f.Node], Suspect: -1}
-	for i, o := range j.faults {
-		if i != k && o.Node != f.Node {
-			out.Witnesses = append(out.Witnesses, o)
-		}
-	}
-	if f.Consequence {
-		out.Suspect = j.blamed()
-	}
-	return out
-}
-
-// blamed is the node whose ranks most faults name as the peer, if that is not
-// a draw; −1: none.
-func (j *Job) blamed() int {
-	votes := make([]int, len(j.nodes))
-	for _, f := range j.faults {
-		if p := j.nodeOf(f.Peer); p >= 0 && p != f.Node {
-			votes[p]++
-		}
-	}
-	best, most := -1, 0
-	for i, v := range votes {
-		switch {
-		case v > most:
-			best, most = i, v
-		case v == most:
-			best = -1
-		}
-	}
-	return best
-}
-
-// late is the verdict on a command that was not answered in time: the node
-// that has come least far is named first.
-func (j *Job) late() *Failure {
-	slow, names := -1, []string(nil)
-	for i, w := range j.waiting {
-		if !w {
-			continue
-		}
-		names = append(names, NodeName(j.nodes, i))
-		if slow < 0 || j.progress[i].before(j.progress[slow]) {
-			slow = i
-		}
-	}
-	text := fmt.Sprintf("no answer to %q within %s", j.kind, j.timeout)
-	switch {
-	case len(names) == len(j.nodes) && len(names) > 1:
-		text += fmt.Sprintf("; none of the %d nodes answered", len(names))
-		if slices.ContainsFunc(j.progress, func(p *Progress) bool { return p != nil }) {
-			text += ", this one has come least far"
-		}
-	case len(names) > 1:
-		text += fmt.Sprintf("; %d of %d nodes did not answer: %s", len(names), len(j.nodes), strings.Join(names[:min(8, len(names))], ", "))
-	case len(j.nodes) > 1:
-		text += "; all other nodes answered"
-	}
-	f := Fault{Node: slow, Rank: -1, Peer: -1, Text: text}
-	if p := j.progress[slow]; p != nil {
-		f.Rank = p.Rank
-	}
-	return &Failure{Fault: f, Nodes: j.nodes, Last: j.progress[slow], Suspect: -1}
 }
 
 // during is the command under way, or nothing.

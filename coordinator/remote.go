@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"strings"
 	"syscall"
@@ -95,7 +96,11 @@ func (r *remote) send(ctx context.Context, method, path string, in []byte) (*htt
 	}
 	resp, err := r.client.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %s: %w", r.name, netHint(err), err)
+		hint := netHint(err)
+		if u := (*url.Error)(nil); errors.As(err, &u) {
+			err = fmt.Errorf("%s: %w", req.URL.Host, u.Err) // without method and path
+		}
+		return nil, fmt.Errorf("%s: %s: %w", r.name, hint, err)
 	}
 	if resp.StatusCode/100 == 2 {
 		return resp, nil

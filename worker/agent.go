@@ -15,24 +15,20 @@ import (
 
 // agent takes one job at a time.
 type agent struct {
-	opts   Options
-	gossip *coordinator.Gossip
-	self   coordinator.Self
+	opts Options
+	self coordinator.Self
+	find func(coordinator.Fingerprint) (coordinator.Member, bool) // among the members
 
 	mu      sync.Mutex
 	job     *job // the latest; finished or not
 	closing bool
 }
 
-func newAgent(o Options, g *coordinator.Gossip, self coordinator.Self) *agent {
-	return &agent{opts: o, gossip: g, self: self}
-}
-
 // member is who shows the certificate f. The owner of a running job stays
 // known even if gossip has lost sight of it: its event stream and its pings
 // decide whether it lives.
 func (a *agent) member(f coordinator.Fingerprint) (name string, ok bool) {
-	if m, ok := a.gossip.Find(f); ok {
+	if m, ok := a.find(f); ok {
 		return m.String(), true
 	}
 	a.mu.Lock()
@@ -116,7 +112,7 @@ func (a *agent) start(w http.ResponseWriter, r *http.Request) {
 // pick is the node's data address under a plan's settings: the one that
 // gossip tells, unless the settings name interfaces or a family.
 func (a *agent) pick(settings map[string]string) (coordinator.Choice, error) {
-	w := coordinator.Want{Names: settings["NCCL_SOCKET_IFNAME"], Family: settings["NCCL_SOCKET_FAMILY"], Toward: a.opts.Want.Toward}
+	w := coordinator.Want{Names: settings["NCCL_SOCKET_IFNAME"], Family: settings["NCCL_SOCKET_FAMILY"], Toward: a.self.Toward}
 	if w.Names == "" && w.Family == "" {
 		return a.self.Choice, nil
 	}

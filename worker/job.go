@@ -152,18 +152,21 @@ func (j *job) lost(why error) {
 }
 
 // say hands an event to the reader. Where nobody reads, the runner waits,
-// until watch finds that the owner is gone.
+// until it is stopped: then what it still has to say is dropped.
 func (j *job) say(e coordinator.Event) {
 	for {
 		select {
 		case j.events <- e:
 			return
-		case <-j.done:
+		default:
+		}
+		if j.ending.Load() != nil || j.finished() {
 			return
-		case <-time.After(100 * time.Millisecond):
-			if j.ending.Load() != nil {
-				return // stopped: nobody will read it
-			}
+		}
+		select {
+		case j.events <- e:
+			return
+		case <-time.After(50 * time.Millisecond):
 		}
 	}
 }

@@ -67,12 +67,12 @@ func Serve(ctx context.Context, o Options) (err error) {
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
-	a := newAgent(o, g, self)
+	a := &agent{opts: o, self: self, find: g.Find}
 	for _, p := range self.Choice.Passed {
 		o.Log.Info("address passed over", "reason", p.String())
 	}
 	fmt.Fprintf(o.Out, "busbw worker %s (%.8s): %d ranks, data address %s (%s), gossip %s\n", self.Host, g.Self().ID, o.Ranks, self.Data, self.Why, g.Addr())
-	return errors.Join(a.serve(ctx, l, id), g.Leave())
+	return errors.Join(a.serve(ctx, l, id, g.Keep), g.Leave())
 }
 
 // listen opens the HTTPS port on the data address; where that belongs to no
@@ -85,8 +85,9 @@ func listen(d coordinator.DataAddr) (net.Listener, error) {
 	return net.Listen("tcp", at)
 }
 
-// serve answers until ctx ends, then stops the job there may be.
-func (a *agent) serve(ctx context.Context, l net.Listener, id *coordinator.Identity) error {
+// serve answers until ctx ends, then stops the job there may be. keep runs
+// meanwhile.
+func (a *agent) serve(ctx context.Context, l net.Listener, id *coordinator.Identity, keep func(context.Context)) error {
 	known := func(f coordinator.Fingerprint) bool {
 		_, ok := a.member(f)
 		return ok
@@ -104,7 +105,7 @@ func (a *agent) serve(ctx context.Context, l net.Listener, id *coordinator.Ident
 	defer cancel()
 	kept := make(chan struct{})
 	go func() {
-		a.gossip.Keep(ctx)
+		keep(ctx)
 		close(kept)
 	}()
 	failed := make(chan error, 1)

@@ -209,10 +209,12 @@ func TestWorkerLost(t *testing.T) {
 		sig  syscall.Signal
 		soon time.Duration
 		want string
+
+		again string // of the next launch
 	}{
-		{"killed", syscall.SIGKILL, 2 * time.Second, "its worker ended the connection"},
-		{"told to end", syscall.SIGTERM, 2 * time.Second, "its runner was stopped: the worker is stopping"},
-		{"stopped", syscall.SIGSTOP, 7 * time.Second, "no sign of life for"},
+		{"killed", syscall.SIGKILL, 3 * time.Second, "its worker ended the connection", "listen any more"},
+		{"told to end", syscall.SIGTERM, 4 * time.Second, "its runner was stopped: the worker is stopping", "listen any more"},
+		{"stopped", syscall.SIGSTOP, 9 * time.Second, "no sign of life for", "answer (stopped,"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -234,8 +236,11 @@ func TestWorkerLost(t *testing.T) {
 				t.Error("the runner outlived its worker")
 			}
 			s.Close()
-			if c.sig == syscall.SIGSTOP {
-				return
+			began = time.Now()
+			_, err = tryLaunch(t, l.Cluster, l.Workers, "all")
+			t.Logf("%v: %v", time.Since(began).Round(time.Millisecond), err)
+			if err == nil || !strings.Contains(err.Error(), "node 1 (local1): its worker does not "+c.again) || time.Since(began) > c.soon {
+				t.Errorf("a launch on it, after %s: %v; want %q", time.Since(began), err, c.again)
 			}
 			// The other worker goes on.
 			rest, err := tryLaunch(t, l.Cluster, l.Workers[:1], "rest")
