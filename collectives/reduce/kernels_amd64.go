@@ -50,251 +50,88 @@ var avx2 = table{
 	BFloat16: {sumBFloat16AVX2, prodBFloat16AVX2, minBFloat16AVX2, maxBFloat16AVX2, avgBFloat16AVX2},
 }
 
-//go:noescape
+// In the .s files. They keep none of their arguments, but are called through
+// variables only, so that it would be in vain to tell the compiler (see local).
 func sumFloatAVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func prodFloatAVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func minFloatAVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func maxFloatAVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func avgFloatAVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func sumDoubleAVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func prodDoubleAVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func minDoubleAVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func maxDoubleAVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func avgDoubleAVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func sumInt32AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func prodInt32AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func minInt32AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func minUint32AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func maxInt32AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func maxUint32AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func sumInt64AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func prodInt64AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func minInt64AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func minUint64AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func maxInt64AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func maxUint64AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func sumInt8AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func prodInt8AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func minInt8AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func minUint8AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func maxInt8AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func maxUint8AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func sumHalfAVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func prodHalfAVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func minHalfAVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func maxHalfAVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func avgHalfAVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func sumBFloat16AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func prodBFloat16AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func minBFloat16AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func maxBFloat16AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func avgBFloat16AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func sumF8E4M3AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func prodF8E4M3AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func minF8E4M3AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func maxF8E4M3AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func avgF8E4M3AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func sumF8E5M2AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func prodF8E5M2AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func minF8E5M2AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func maxF8E5M2AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func avgF8E5M2AVX512(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func sumFloatAVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func prodFloatAVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func minFloatAVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func maxFloatAVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func avgFloatAVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func sumDoubleAVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func prodDoubleAVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func minDoubleAVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func maxDoubleAVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func avgDoubleAVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func sumInt32AVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func prodInt32AVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func minInt32AVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func minUint32AVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func maxInt32AVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func maxUint32AVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func sumInt64AVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func minInt64AVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func maxInt64AVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func sumInt8AVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func prodInt8AVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func minInt8AVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func minUint8AVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func maxInt8AVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func maxUint8AVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func sumHalfAVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func prodHalfAVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func minHalfAVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func maxHalfAVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func avgHalfAVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func sumBFloat16AVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func prodBFloat16AVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func minBFloat16AVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func maxBFloat16AVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func avgBFloat16AVX2(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)

@@ -19,113 +19,42 @@ var neon = table{
 	BFloat16: {sumBFloat16NEON, prodBFloat16NEON, minBFloat16NEON, maxBFloat16NEON, avgBFloat16NEON},
 }
 
-//go:noescape
+// In the .s files. They keep none of their arguments, but are called through
+// variables only, so that it would be in vain to tell the compiler (see local).
 func sumFloatNEON(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func prodFloatNEON(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func minFloatNEON(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func maxFloatNEON(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func avgFloatNEON(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func sumDoubleNEON(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func prodDoubleNEON(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func minDoubleNEON(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func maxDoubleNEON(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func avgDoubleNEON(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func sumInt32NEON(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func prodInt32NEON(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func minInt32NEON(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func maxInt32NEON(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func minUint32NEON(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func maxUint32NEON(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func sumInt64NEON(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func minInt64NEON(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func maxInt64NEON(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func minUint64NEON(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func maxUint64NEON(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func sumInt8NEON(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func prodInt8NEON(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func minInt8NEON(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func maxInt8NEON(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func minUint8NEON(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func maxUint8NEON(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func sumHalfNEON(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func prodHalfNEON(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func minHalfNEON(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func maxHalfNEON(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func avgHalfNEON(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func sumBFloat16NEON(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func prodBFloat16NEON(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func minBFloat16NEON(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func maxBFloat16NEON(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
-
-//go:noescape
 func avgBFloat16NEON(dst, src *unsafe.Pointer, nd, ns, from, to, ranks int, stream bool)
