@@ -13,7 +13,11 @@ type Abort struct {
 // Set records err unless an error is there already, and says whether err is
 // the first. A nil err does nothing.
 func (a *Abort) Set(err error) bool {
-	return err != nil && a.first.CompareAndSwap(nil, &err)
+	if err == nil {
+		return false
+	}
+	first := err // a copy, so that only errors are moved to the heap
+	return a.first.CompareAndSwap(nil, &first)
 }
 
 // Err is the first error, or nil. It costs one atomic load.

@@ -49,7 +49,7 @@ type cell struct {
 	// What only the rank itself uses, kept here for when its team is made again.
 	barriers uint64
 	mailed   [2]mailing
-	_        [64]byte
+	_        [120]byte
 }
 
 // mailing is who was sent letters, in which run.
