@@ -143,6 +143,11 @@ func TestBusy(t *testing.T) {
 		t.Fatalf("the first job suffered: %v", err)
 	}
 	s.Close()
+	for _, m := range l.Workers {
+		if info, err := l.NodeInfo(t.Context(), m); err != nil || info.Job != "" {
+			t.Errorf("after Close, %s still has job %q, %v", m, info.Job, err)
+		}
+	}
 	launch(t, l, "third")
 }
 
