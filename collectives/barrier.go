@@ -96,5 +96,13 @@ func (r *Rank) barrierOverWire(at uint64) error {
 		}
 	}
 	r.self.word.Store(at + 1)
+	// This rank may not use its link for long now, and a token that found the
+	// socket full would wait as long.
+	for d := 1; d < n; d *= 2 {
+		to := r.leads[(r.lead+d)%n]
+		if err := r.wire.WaitSent(to, r.wire.sent[to]); err != nil {
+			return fmt.Errorf("send to rank %d: %w", to, err)
+		}
+	}
 	return nil
 }

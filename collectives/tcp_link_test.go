@@ -54,10 +54,10 @@ func tcpMesh(t testing.TB, n int, cfg TCPConfig) ([]*TCPLink, []*Abort) {
 func tcpShapes() map[string]TCPConfig {
 	return map[string]TCPConfig{
 		"plain":        {},
-		"tiny buffers": {SndBuf: 4096, RcvBuf: 2048},
+		"tiny buffers": {SndBuf: 4096},
 		"3 sockets":    {Sockets: 3, MinStripe: 4096},
 		"2 threads":    {Sockets: 2, Threads: 2, MinStripe: 1024},
-		"4 by 3, tiny": {Sockets: 4, Threads: 3, MinStripe: 64, SndBuf: 4096, RcvBuf: 2048},
+		"4 by 3, tiny": {Sockets: 4, Threads: 3, MinStripe: 64, SndBuf: 4096},
 	}
 }
 
