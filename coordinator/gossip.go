@@ -85,7 +85,7 @@ func StartGossip(o GossipOptions) (*Gossip, error) {
 	cfg.SecretKey = key
 	g.meta.text.Store(&text)
 	cfg.Delegate, cfg.Events = &g.meta, g
-	cfg.Logger = log.New(warnings{o.Log}, "", 0)
+	cfg.Logger = log.New(&warnings{log: o.Log, last: map[string]time.Time{}}, "", 0)
 	if g.list, err = memberlist.Create(cfg); err != nil {
 		return nil, fmt.Errorf("gossip on %s: %w (is another worker running? another port: --bind)", net.JoinHostPort(cfg.BindAddr, strconv.Itoa(cfg.BindPort)), err)
 	}
@@ -104,20 +104,23 @@ func (g *Gossip) Join() error {
 	return fmt.Errorf("joining %s: %w", strings.Join(g.seeds, ", "), joinCause(err))
 }
 
-// Keep joins until ctx ends: at first while no seed answers, later whenever
-// this member finds itself alone, because the seeds were started anew.
+// Keep joins until ctx ends: at first while no seed answers; later when this
+// member finds itself alone, because the seeds were started anew; and now and
+// then after others died, because it may have been the network that was cut.
 func (g *Gossip) Keep(ctx context.Context) {
 	if len(g.seeds) == 0 {
 		return
 	}
-	told := false
+	told, last := false, time.Time{}
 	for wait := 500 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
-		if g.list.NumMembers() <= 1 {
+		alone := g.list.NumMembers() <= 1
+		if alone || time.Since(last) > mend && g.bereaved() {
 			err := g.Join()
-			if err != nil && !told {
+			last = time.Now()
+			if err != nil && alone && !told {
 				g.log.Warn("no member found yet, trying on", "error", err)
 			}
-			told = err != nil
+			told = err != nil && alone
 		}
 		select {
 		case <-ctx.Done():
@@ -125,6 +128,23 @@ func (g *Gossip) Keep(ctx context.Context) {
 		case <-time.After(wait):
 		}
 	}
+}
+
+const (
+	mend  = 30 * time.Second // between attempts to mend a cut
+	mourn = 10 * time.Minute // after which the dead are believed dead
+)
+
+// bereaved says whether somebody died lately.
+func (g *Gossip) bereaved() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, m := range g.members {
+		if m.State == StateDead && time.Since(m.since) < mourn {
+			return true
+		}
+	}
+	return false
 }
 
 // Self is this member as the others see it.

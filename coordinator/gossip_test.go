@@ -117,6 +117,9 @@ func TestLeaveAndDie(t *testing.T) {
 			return slices.ContainsFunc(ms, func(m Member) bool { return m.Host == host && m.State == want })
 		}
 	}
+	if a.bereaved() {
+		t.Error("nobody died yet")
+	}
 	known := func(g *Gossip) bool {
 		_, ok := a.Find(g.Self().Fingerprint)
 		return ok
@@ -133,6 +136,9 @@ func TestLeaveAndDie(t *testing.T) {
 	}
 	c.list.Shutdown()
 	a.wait(t, "c died", 20*time.Second, state("c", StateDead))
+	if !a.bereaved() {
+		t.Error("a death is not noticed")
+	}
 	if !known(c) {
 		t.Error("a member that gossip lost a moment ago is shut out")
 	}
@@ -228,5 +234,24 @@ func TestGone(t *testing.T) {
 	}
 	if len(g.members) > maxGone {
 		t.Errorf("%d members are kept", len(g.members))
+	}
+}
+
+// TestWarnings: memberlist's chatter is left out, a repeated warning is told
+// once, and a hostile one cannot write on the screen.
+func TestWarnings(t *testing.T) {
+	var b strings.Builder
+	w := &warnings{log: slog.New(slog.NewTextHandler(&b, nil)), last: map[string]time.Time{}}
+	for _, line := range []string{
+		"[DEBUG] memberlist: Stream connection from=1", "[WARN] memberlist: Refuting a suspect message (from: a)",
+		"[WARN] memberlist: Refuting a suspect message (from: b)", "[ERR] memberlist: Failed x: use of closed network connection", "[ERR] memberlist: Failed to \x1b[31m decode\n",
+	} {
+		if n, err := w.Write([]byte(line)); n != len(line) || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	got := b.String()
+	if strings.Count(got, "level=WARN") != 2 || strings.Contains(got, "Stream") || strings.Contains(got, "from: b") || strings.Contains(got, "closed") || !strings.Contains(got, "Failed to [31m decode") {
+		t.Errorf("log:\n%s", got)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -83,15 +84,33 @@ func (*metaDelegate) GetBroadcasts(_, _ int) [][]byte   { return nil }
 func (*metaDelegate) LocalState(bool) []byte            { return nil }
 func (*metaDelegate) MergeRemoteState(_ []byte, _ bool) {}
 
-// warnings passes on memberlist's warnings and errors, not its chatter.
-type warnings struct{ log *slog.Logger }
+// warnings passes on memberlist's warnings and errors, not its chatter. One
+// that begins with the same words comes every second while its cause lasts; it
+// is passed on once a minute. Sending on a port that Leave has closed is no
+// news.
+type warnings struct {
+	log  *slog.Logger
+	mu   sync.Mutex
+	last map[string]time.Time // by the first words; memberlist has some fifty
+}
 
-func (w warnings) Write(line []byte) (int, error) {
-	text := string(line)
+func (w *warnings) Write(line []byte) (int, error) {
 	for _, level := range []string{"[WARN] memberlist: ", "[ERR] memberlist: "} {
-		if _, msg, ok := strings.Cut(text, level); ok {
+		if _, msg, ok := strings.Cut(string(line), level); ok && !strings.Contains(msg, net.ErrClosed.Error()) && w.fresh(msg) {
 			w.log.Warn("gossip: " + clean(msg, 300))
 		}
 	}
 	return len(line), nil
+}
+
+func (w *warnings) fresh(msg string) bool {
+	words := strings.Fields(msg)
+	key := strings.Join(words[:min(3, len(words))], " ")
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if t, ok := w.last[key]; ok && time.Since(t) < time.Minute || len(w.last) > 1000 {
+		return false
+	}
+	w.last[key] = time.Now()
+	return true
 }

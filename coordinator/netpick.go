@@ -80,7 +80,7 @@ func Pick(ifs []Interface, w Want) (Choice, error) {
 		}
 		for _, p := range i.Addrs {
 			a := p.Addr().Unmap()
-			if why := unfit(ifs, i, a, w.Family, named); why != "" {
+			if why := unfit(ifs, i, a, w, named); why != "" {
 				c.Passed = append(c.Passed, Passed{i.Name, a.String(), why})
 				continue
 			}
@@ -123,12 +123,13 @@ func unusable(i Interface) string {
 
 // unfit says why other nodes cannot or should not send to an address. Who
 // names interfaces gets them, whatever they are: then only addresses that
-// carry no traffic are left out.
-func unfit(ifs []Interface, i Interface, a netip.Addr, family string, named bool) string {
+// carry no traffic are left out. A virtual network is good enough if that is
+// where the cluster is.
+func unfit(ifs []Interface, i Interface, a netip.Addr, w Want, named bool) string {
 	switch {
-	case family == "AF_INET" && !a.Is4():
+	case w.Family == "AF_INET" && !a.Is4():
 		return "not IPv4 (NCCL_SOCKET_FAMILY=AF_INET)"
-	case family == "AF_INET6" && a.Is4():
+	case w.Family == "AF_INET6" && a.Is4():
 		return "not IPv6 (NCCL_SOCKET_FAMILY=AF_INET6)"
 	case a.IsUnspecified() || a.IsMulticast():
 		return "not the address of a host"
@@ -138,6 +139,8 @@ func unfit(ifs []Interface, i Interface, a netip.Addr, family string, named bool
 		return ""
 	case i.Kind == "loopback" || a.IsLoopback():
 		return "loopback: only this machine reaches it"
+	case w.Toward.IsValid() && a == w.Toward.Unmap():
+		return ""
 	case i.Kind == "tunnel":
 		return "tunnel or overlay: not the network that is to be measured"
 	case i.Kind == "bridge" && !uplink(ifs, i):
