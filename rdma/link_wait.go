@@ -8,22 +8,13 @@ import "C"
 import (
 	"errors"
 	"fmt"
-	"syscall"
 	"time"
-	"unsafe"
 
 	"busbw/collectives"
 )
 
-// How a wait goes on when nothing comes: it polls inside C, then gives the
-// processor to others between polls, then sleeps on the completion channel.
-const (
-	looks     = 100 // polls of one call into C
-	spinFor   = 100 * time.Microsecond
-	yieldFor  = 2 * time.Millisecond
-	sleepFor  = 5 * time.Millisecond // at most; the run's Abort is looked at in between
-	probeWhen = time.Second          // nothing came for so long: is the peer there?
-)
+// probeWhen: nothing came for so long; is the peer there?
+const probeWhen = time.Second
 
 // progress takes in what has completed and posts what has room now. seen says
 // whether anything had.
@@ -171,13 +162,11 @@ func (w *wait) step() error {
 	if w.since.IsZero() {
 		w.since = now
 	}
-	switch idle := now.Sub(w.since); {
-	case idle < spinFor:
+	idle := now.Sub(w.since)
+	if rest(idle) {
 		return nil
-	case idle < yieldFor:
-		syscall.Syscall(syscall.SYS_SCHED_YIELD, 0, 0, 0)
-		return nil
-	case idle > probeWhen:
+	}
+	if idle > probeWhen {
 		if err := l.probe(w.p, now); err != nil {
 			return err
 		}
@@ -185,25 +174,9 @@ func (w *wait) step() error {
 	if e := l.q.dev.Event(); e != nil && e.Bad() {
 		return l.fail(l.blame(w.p, e))
 	}
-	return l.sleep(sleepFor)
-}
-
-// sleep waits for a completion in the kernel.
-func (l *Link) sleep(d time.Duration) error {
-	if r := C.rv_arm(l.q.cq); r != 0 {
-		return l.fail(l.blame(nil, fmt.Errorf("cannot arm the completion queue: %w", syscall.Errno(r))))
+	if err := l.q.sleep(func() (bool, error) { return l.progress(1) }); err != nil {
+		return l.fail(l.blame(nil, err))
 	}
-	// what came before the queue was armed makes no event
-	if seen, err := l.progress(1); seen || err != nil {
-		return err
-	}
-	fd := [1]struct {
-		fd              int32
-		events, revents int16
-	}{{fd: int32(l.q.cq.channel.fd), events: 1}} // POLLIN
-	ts := syscall.NsecToTimespec(int64(d))
-	syscall.Syscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&fd)), 1, uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
-	C.rv_disarm(l.q.cq)
 	return nil
 }
 

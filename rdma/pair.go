@@ -8,7 +8,6 @@ import "C"
 import (
 	"errors"
 	"fmt"
-	"syscall"
 	"time"
 	"unsafe"
 
@@ -30,7 +29,9 @@ type Pair struct {
 	source []byte  // of data; nil in GPU memory
 	target []byte
 	inbox  []order
-	calm   time.Time
+	calm   time.Time // since when nothing has come; zero: something just did
+
+	patience time.Duration // how long nothing may come
 }
 
 // NewPair opens one end.
@@ -38,7 +39,7 @@ func NewPair(d *Device, cfg PairConfig) (*Pair, error) {
 	if err := cfg.shaped(); err != nil {
 		return nil, err
 	}
-	p := &Pair{cfg: cfg, dev: d}
+	p := &Pair{cfg: cfg, dev: d, patience: cfg.Dead}
 	if err := p.build(); err != nil {
 		p.Close()
 		return nil, fmt.Errorf("link test with rank %d: %w", cfg.Peer, err)
@@ -53,7 +54,7 @@ func (p *Pair) build() (err error) {
 	c := p.cfg
 	// Four times the depth in receives: those that are posted again late must not
 	// make the sender wait (a NAK for want of a receive costs 0.64 ms).
-	sends, recvs := c.Depth+signalAt, 4*c.Depth
+	sends, recvs := max(c.Depth, 2*signalAt)+signalAt, 4*c.Depth
 	if p.q, err = newQueues(p.dev, c.QPs+1, c.QPs*(sends+recvs)+2*controls); err != nil {
 		return err
 	}
@@ -184,21 +185,33 @@ func (p *Pair) wait() error {
 }
 
 func (p *Pair) idle() error {
+	idle, err := p.calmFor()
+	if err != nil || rest(idle) {
+		return err
+	}
+	return p.q.sleep(func() (bool, error) { n, err := p.reap(1); return n > 0, err })
+}
+
+// calmFor is how long nothing has happened, or why there is no more to wait for.
+func (p *Pair) calmFor() (time.Duration, error) {
 	if first := p.cfg.Abort.Err(); first != nil {
-		return p.blame(fmt.Errorf("%w: %v", collectives.ErrAborted, first))
+		return 0, p.blame(fmt.Errorf("%w: %v", collectives.ErrAborted, first))
 	}
 	now := time.Now()
 	if p.calm.IsZero() {
 		p.calm = now
 	}
+	idle := now.Sub(p.calm)
+	if idle < yieldFor {
+		return idle, nil
+	}
 	if e := p.dev.Event(); e != nil && e.Bad() {
-		return p.blame(e)
+		return 0, p.blame(e)
 	}
-	if gone := now.Sub(p.calm); gone > p.cfg.Dead {
-		return p.blame(fmt.Errorf("%w: nothing came for %.1f s on %s", ErrDead, gone.Seconds(), p.dev))
+	if idle > p.patience {
+		return 0, p.blame(fmt.Errorf("%w: nothing came for %.1f s on %s", ErrDead, idle.Seconds(), p.dev))
 	}
-	syscall.Syscall(syscall.SYS_SCHED_YIELD, 0, 0, 0)
-	return nil
+	return idle, nil
 }
 
 // reap takes in completions; seen counts them.
@@ -208,35 +221,41 @@ func (p *Pair) reap(looks int) (seen int, err error) {
 		return 0, p.blame(err)
 	}
 	for i := range ws {
-		w := &ws[i]
-		id := uint64(w.wr_id)
-		lane := int(id >> 48 & 0x7fff)
-		x := &p.q.qps[lane]
-		switch {
-		case w.status != 0:
-			return 0, p.blame(p.q.failure(w, p.peer.GID))
-		case id&idRecv == 0:
-			x.done = widen(id>>idShift, x.done)
-		case lane < p.cfg.QPs:
-			x.received++
-		default:
-			slot := int(x.received%x.recvs) * noteSize
-			at := int(x.notes-p.address(p.memory)) + slot
-			o, err := parseOrder(p.memory[at:at+min(noteSize, int(w.byte_len))], p.cfg.MaxSize)
-			if err != nil {
-				return 0, p.blame(err)
-			}
-			p.inbox = append(p.inbox, o)
-			x.received++
-			if err := p.q.receive(lane, 1); err != nil {
-				return 0, p.blame(err)
-			}
+		if err := p.completed(&ws[i]); err != nil {
+			return 0, err
 		}
 	}
 	if len(ws) > 0 {
 		p.calm = time.Time{}
 	}
 	return len(ws), nil
+}
+
+// completed takes in one completion.
+func (p *Pair) completed(w *C.struct_rv_wc) error {
+	id := uint64(w.wr_id)
+	lane := int(id >> 48 & 0x7fff)
+	x := &p.q.qps[lane]
+	switch {
+	case w.status != 0:
+		return p.blame(p.q.failure(w, p.peer.GID))
+	case id&idRecv == 0:
+		x.done = widen(id>>idShift, x.done)
+	case lane < p.cfg.QPs:
+		x.received++
+	default:
+		at := int(x.notes-p.address(p.memory)) + int(x.received%x.recvs)*noteSize
+		o, err := parseOrder(p.memory[at:at+min(noteSize, int(w.byte_len))], p.cfg.MaxSize)
+		if err != nil {
+			return p.blame(err)
+		}
+		p.inbox = append(p.inbox, o)
+		x.received++
+		if err := p.q.receive(lane, 1); err != nil {
+			return p.blame(err)
+		}
+	}
+	return nil
 }
 
 // Close gives everything back.

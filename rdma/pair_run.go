@@ -7,8 +7,8 @@ import "C"
 
 import (
 	"fmt"
+	"math"
 	"time"
-	"unsafe"
 )
 
 // Run does one round of a test with the other end, which must be in Serve. Of
@@ -73,8 +73,9 @@ func (p *Pair) End() error {
 // Serve does what the other end orders until that calls End.
 func (p *Pair) Serve() error {
 	for {
-		p.calm = time.Now().Add(time.Hour) // between tests the other end may take its time
+		p.patience = time.Duration(math.MaxInt64) // between tests the other end may take its time
 		o, err := p.told(orderTest, orderEnd)
+		p.patience = p.cfg.Dead
 		if err != nil || o.kind == orderEnd {
 			return err
 		}
@@ -238,81 +239,6 @@ func (p *Pair) taken(t Test) error {
 				return err
 			}
 		}
-	}
-	return nil
-}
-
-// pingpong sends one message at a time to and fro; first says who begins.
-func (p *Pair) pingpong(t Test, first bool) ([]float64, error) {
-	var times []float64
-	if first {
-		times = make([]float64, t.Count)
-	}
-	factor := 0.5
-	if t.Verb == Read {
-		factor = 1
-	}
-	d := p.message(t, 0)
-	for i := range t.Count {
-		mark := byte(i%255 + 1)
-		if !first {
-			if err := p.heard(t, i, mark); err != nil {
-				return nil, err
-			}
-		}
-		for p.q.room(0) < 2 {
-			if err := p.wait(); err != nil {
-				return nil, err
-			}
-		}
-		if p.source != nil {
-			p.source[t.Size-1] = mark
-		}
-		start := time.Now()
-		if err := p.q.put(0, d, 0, t.Verb == Read); err != nil {
-			return nil, p.blame(err)
-		}
-		if err := p.flush(); err != nil {
-			return nil, err
-		}
-		if first {
-			if err := p.heard(t, i, mark); err != nil {
-				return nil, err
-			}
-			times[i] = time.Since(start).Seconds() * factor
-		}
-	}
-	return times, nil
-}
-
-// heard waits for message i from the other end.
-func (p *Pair) heard(t Test, i int, mark byte) error {
-	x := &p.q.qps[0]
-	p.calm = time.Time{}
-	switch t.Verb {
-	case Write:
-		at := (*C.uint8_t)(unsafe.Pointer(&p.target[t.Size-1]))
-		for n := 0; C.rv_watch(at, C.uint8_t(mark), 1000) == 0; n++ {
-			if _, err := p.reap(1); err != nil { // an error of our own write would keep the answer away
-				return err
-			}
-			if err := p.idle(); err != nil {
-				return err
-			}
-		}
-	case Read:
-		for x.done < x.posted {
-			if err := p.wait(); err != nil {
-				return err
-			}
-		}
-	case SendRecv:
-		for x.received <= uint32(i) {
-			if err := p.wait(); err != nil {
-				return err
-			}
-		}
-		return p.again(t)
 	}
 	return nil
 }

@@ -184,9 +184,3 @@ int rv_poll(struct rv_cq *q, int n, struct rv_wc *wc, long spins) {
   while (!r && --spins > 0);
   return r;
 }
-int rv_watch(const volatile uint8_t *at, uint8_t want, long spins) {
-  while (*at != want)
-    if (--spins <= 0) return 0;
-  __atomic_thread_fence(__ATOMIC_ACQUIRE);
-  return 1;
-}

@@ -148,5 +148,24 @@ int rv_query(struct rv_qp *q, struct rv_qp_attr *a);
 int rv_post(struct rv_qp **table, const struct rv_desc *d, int n, int *posted);
 int rv_post_recv(struct rv_qp *q, uint64_t id, uint64_t base, uint32_t stride, uint32_t lkey, uint32_t first, int n, uint32_t slots);
 int rv_poll(struct rv_cq *q, int n, struct rv_wc *wc, long spins);
-int rv_watch(const volatile uint8_t *at, uint8_t want, long spins); // 1 once the byte is there
+
+// A ping-pong of count messages on one queue pair, kept here between calls: a
+// call from Go for each message would weigh on what is measured.
+struct rv_pingpong {
+  struct rv_qp *qp;
+  struct rv_desc send;
+  const volatile uint8_t *watch; // of writes: where the other end's mark appears; else the completion queue tells
+  volatile uint8_t *source;      // last byte of the message, for the mark; 0: the processor cannot reach it
+  uint64_t *ns;                  // count times of the side that begins
+  uint32_t count, i;             // messages in all, and done
+  uint32_t inflight;             // sends without a completion
+  int first, sent, read;         // begins; message i is on its way; the send's own completion is the answer
+  struct rv_recv_wr again;       // receives that go back after each message of a send test
+  struct rv_sge again_sge;
+  uint32_t again_left;
+  uint64_t start;
+  struct rv_wc wc; // of an error
+};
+// 1: done, 0: the spins ran out, −1: wc has an error, −2: wc is of another queue pair, −1000 − errno: cannot post.
+int rv_pingpong(struct rv_pingpong *p, long spins);
 #endif

@@ -1,0 +1,226 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"busbw/rdma"
+)
+
+// bar is one comparison with perftest; least bounds ours over theirs.
+type bar struct {
+	test    rdma.Test
+	program string
+	column  int // of perftest's line of numbers
+	least   float64
+}
+
+// bars are the comparisons. perftest prints MiB/s (column 3 is the average), of
+// latency µs (column 4 is the median). A count is what takes about half a second.
+func bars() []bar {
+	bw := func(v rdma.Verb, p string, size, count int) bar {
+		return bar{rdma.Test{Verb: v, Size: size, Count: count}, p, 3, 1.0}
+	}
+	lat := func(v rdma.Verb, p string) bar {
+		return bar{rdma.Test{Verb: v, Latency: true, Size: 8, Count: 1000}, p, 4, 1 / 1.1}
+	}
+	return []bar{
+		bw(rdma.Write, "ib_write_bw", 64<<10, 400), bw(rdma.Write, "ib_write_bw", 1<<20, 30),
+		bw(rdma.Read, "ib_read_bw", 64<<10, 400), bw(rdma.Read, "ib_read_bw", 1<<20, 30),
+		bw(rdma.SendRecv, "ib_send_bw", 64<<10, 400), bw(rdma.SendRecv, "ib_send_bw", 1<<20, 30),
+		lat(rdma.Write, "ib_write_lat"), lat(rdma.Read, "ib_read_lat"), lat(rdma.SendRecv, "ib_send_lat"),
+	}
+}
+
+// bench runs every comparison in interleaved rounds and prints medians, spread
+// and ratio; process 2 serves.
+func bench(o *options, m *meeting) error {
+	if o.nodes != 2 || o.ranks != 1 {
+		return errors.New("a bench is between two processes of one rank")
+	}
+	r, s, err := rail(o)
+	if err != nil {
+		return err
+	}
+	d, err := rdma.Open(r, s)
+	if err != nil {
+		return err
+	}
+	p, err := rdma.NewPair(d, rdma.PairConfig{Rank: o.id - 1, Peer: 2 - o.id, MaxSize: 1 << 20})
+	if err != nil {
+		return err
+	}
+	all, err := m.all(p.Hello())
+	if err != nil {
+		return err
+	}
+	if err := p.Connect(all[2-o.id]); err != nil {
+		return err
+	}
+	if _, err := m.all(nil); err != nil {
+		return err
+	}
+	for _, b := range bars() {
+		if !strings.Contains(b.test.Kind(), o.only) {
+			continue
+		}
+		if err := b.rounds(o, m, p, d, r); err != nil {
+			return fmt.Errorf("%s of %d bytes: %w", b.test.Kind(), b.test.Size, err)
+		}
+	}
+	if o.only != "" {
+		return nil
+	}
+	both, err := duplex(o, m, p)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(p.Close(), d.Close()); err != nil {
+		return err
+	}
+	return ring(o, m, both)
+}
+
+// rounds compares one test.
+func (b bar) rounds(o *options, m *meeting, p *rdma.Pair, d *rdma.Device, r rdma.Rail) error {
+	var ours, theirs []float64
+	for range o.rounds {
+		x, err := b.ours(o, m, p)
+		if err != nil {
+			return err
+		}
+		y, err := b.theirs(o, m, d, r)
+		if err != nil {
+			return err
+		}
+		ours, theirs = append(ours, x), append(theirs, y)
+	}
+	if o.id == 2 {
+		return nil
+	}
+	unit, ratio := "MB/s", median(ours)/median(theirs)
+	if b.test.Latency {
+		unit, ratio = "us", median(theirs)/median(ours)
+	}
+	fmt.Printf("BENCH %-9s %8d B  ours %8.1f %s (%.1f to %.1f)  perftest %8.1f (%.1f to %.1f)  ratio %.2f, wanted %.2f\n", b.test.Kind(), b.test.Size,
+		median(ours), unit, slices.Min(ours), slices.Max(ours), median(theirs), slices.Min(theirs), slices.Max(theirs), ratio, b.least)
+	return nil
+}
+
+// ours is a round of our own: MB/s, or the median in µs.
+func (b bar) ours(o *options, m *meeting, p *rdma.Pair) (v float64, err error) {
+	if o.id == 2 {
+		err = p.Serve()
+	} else {
+		var times []float64
+		if times, err = p.Run(b.test); err == nil {
+			v = float64(b.test.Size) / times[0] / 1e6
+			if b.test.Latency {
+				v = median(times) * 1e6
+			}
+			err = p.End()
+		}
+	}
+	if err == nil {
+		_, err = m.all(nil)
+	}
+	return v, err
+}
+
+// theirs is a round of perftest, with the same size, count and depth.
+func (b bar) theirs(o *options, m *meeting, d *rdma.Device, r rdma.Rail) (float64, error) {
+	host, _, err := net.SplitHostPort(o.hub)
+	if err != nil {
+		return 0, err
+	}
+	args := []string{"-d", r.HCA.Name, "-i", strconv.Itoa(r.Port.Num), "-x", strconv.Itoa(d.GID.Index), "-s", strconv.Itoa(b.test.Size), "-n", strconv.Itoa(b.test.Count), "-F"}
+	if !b.test.Latency {
+		args = append(args, "-t", "128")
+	}
+	if o.id == 2 {
+		args = append(args, host)
+	}
+	out, err := exec.Command(b.program, args...).CombinedOutput()
+	for try := 1; o.id == 2 && err != nil && try < 20 && strings.Contains(string(out), "Couldn't connect"); try++ {
+		time.Sleep(200 * time.Millisecond) // the server has no way to say that it listens
+		out, err = exec.Command(b.program, args...).CombinedOutput()
+	}
+	if err != nil {
+		return 0, fmt.Errorf("%s %s: %w\n%s", b.program, strings.Join(args, " "), err, out)
+	}
+	all, err := m.all(out)
+	if err != nil {
+		return 0, err
+	}
+	// The client, process 2, is the one that measures.
+	for line := range strings.Lines(string(all[1])) {
+		f := strings.Fields(line)
+		if len(f) > b.column && f[0] == strconv.Itoa(b.test.Size) {
+			v, err := strconv.ParseFloat(f[b.column], 64)
+			if err == nil && !b.test.Latency {
+				v *= float64(1<<20) / 1e6
+			}
+			return v, err
+		}
+	}
+	return 0, fmt.Errorf("%s printed no line of numbers:\n%s", b.program, all[1])
+}
+
+// duplex is the bandwidth of each direction, both at once, at 512 KiB: what a
+// ring of two ranks over 1 MiB does on the wire.
+func duplex(o *options, m *meeting, p *rdma.Pair) ([]float64, error) {
+	var out []float64
+	b := bar{test: rdma.Test{Verb: rdma.Write, Bidirectional: true, Size: 512 << 10, Count: 40}}
+	for range o.rounds {
+		v, err := b.ours(o, m, p)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, v)
+	}
+	return out, nil
+}
+
+// ring compares the ring all-reduce of 1 MiB on two ranks with the link.
+func ring(o *options, m *meeting, both []float64) error {
+	w, err := newWorld(o, m)
+	if err != nil {
+		return err
+	}
+	for _, pieces := range []int{1, 2, 4} {
+		a, err := newAllReduce(w, 1<<20, pieces)
+		if err != nil {
+			return err
+		}
+		var moved []float64
+		for range o.rounds {
+			took, err := a.run(10)
+			if err != nil {
+				return err
+			}
+			slices.Sort(took)
+			moved = append(moved, float64(1<<20)/took[len(took)/2].Seconds()/1e6) // busbw of two ranks is S/t
+		}
+		if o.id == 1 {
+			fmt.Printf("BENCH ring all_reduce 1 MiB, %d pieces: %.1f MB/s (%.1f to %.1f), link both ways %.1f (%.1f to %.1f): ratio %.2f, wanted 0.80\n", pieces,
+				median(moved), slices.Min(moved), slices.Max(moved), median(both), slices.Min(both), slices.Max(both), median(moved)/median(both))
+		}
+	}
+	if err := w.close(); err != nil {
+		return err
+	}
+	_, err = m.all(nil)
+	return err
+}
+
+func median[T cmp.Ordered](xs []T) T {
+	s := slices.Sorted(slices.Values(xs))
+	return s[len(s)/2]
+}
