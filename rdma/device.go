@@ -30,9 +30,6 @@ func Available() error {
 	return fmt.Errorf("%w: %s", ErrAbsent, C.GoString(&text[0]))
 }
 
-// layoutsCompared says whether the real header was there when this was built.
-func layoutsCompared() bool { return C.rv_checked() == 1 }
-
 // Device is an open port of an RDMA device, with the protection domain that
 // everything of one rank lives in. It belongs to one goroutine.
 type Device struct {

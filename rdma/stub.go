@@ -32,6 +32,9 @@ type Region struct {
 // Link carries spans over RC queue pairs.
 type Link struct{}
 
+// Pair is one end of a connection for link tests.
+type Pair struct{}
+
 func Open(Rail, Settings) (*Device, error)           { return nil, Available() }
 func (d *Device) Register([]byte) (*Region, error)   { return nil, Available() }
 func (d *Device) DMABuf() error                      { return Available() }
@@ -57,3 +60,11 @@ func (l *Link) Reduce(int, []byte, []byte, *reduce.Kernels) error { return Avail
 func (d *Device) RegisterGPU(uint64, uint64, func() (int, uint64, error)) (*Region, []Attempt) {
 	return nil, []Attempt{{"any", Available()}}
 }
+
+func NewPair(*Device, PairConfig) (*Pair, error) { return nil, Available() }
+func (p *Pair) Hello() []byte                    { return nil }
+func (p *Pair) Connect([]byte) error             { return Available() }
+func (p *Pair) Run(Test) ([]float64, error)      { return nil, Available() }
+func (p *Pair) Serve() error                     { return Available() }
+func (p *Pair) End() error                       { return Available() }
+func (p *Pair) Close() error                     { return nil }

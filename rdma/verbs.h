@@ -122,7 +122,6 @@ struct rv_desc { uint64_t id, laddr, raddr; uint32_t lkey, rkey, len, imm, op, f
 struct rv_path { union rv_gid dgid; uint32_t dest_qpn, rq_psn, sq_psn; uint16_t dlid, pkey; uint8_t port, mtu, sgid_index, global, sl, tclass, timeout, retries, reads; };
 
 int rv_load(const char *path, char *err, int n); // 0, 1: absent, 2: too old
-int rv_checked(void);                            // 1 where the layouts were compared with the real header
 struct rv_device **rv_list(int *n);
 void rv_free_list(struct rv_device **l);
 struct rv_context *rv_open(struct rv_device *d);

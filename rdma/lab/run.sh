@@ -16,7 +16,7 @@
 # node wants two CPUs, so that a polling process and the softirq that serves it do not share one (4 ms -> 30 us a message).
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-packages=(qemu-system-x86 busybox-static ibverbs-providers ibverbs-utils perftest iproute2 kmod cpio xz-utils)
+packages=(qemu-system-x86 busybox-static libibverbs-dev ibverbs-providers ibverbs-utils perftest iproute2 kmod cpio xz-utils)
 programs=(qemu-system-x86_64 busybox ib_write_bw ibv_devinfo ip modprobe cpio xz apt-get)
 case ${1:-} in
 --install) export DEBIAN_FRONTEND=noninteractive; apt-get update -q && apt-get install -qy --no-install-recommends "${packages[@]}"; exit ;;
