@@ -144,6 +144,39 @@ func TestUsage(t *testing.T) {
 	}
 }
 
+func TestTooLarge(t *testing.T) {
+	cmd, out, errs := command(t, "run", "--local", "1x2", "--op", "broadcast", "--scope", "intra", "--sizes", "8,100T", "-n", "6")
+	if err := cmd.Run(); code(err) != exitFail || !strings.Contains(errs.String(), "GiB") {
+		t.Errorf("exit %d\n%s\n%s", code(err), out, errs)
+	}
+	if all := kept(t, cmd.Dir); len(all) != 2 || all[0].Error != "" || all[1].Error == "" {
+		t.Errorf("%d results; want the small size measured and the large one with its reason", len(all))
+	}
+}
+
+func TestNothingIsLeftOfAFailure(t *testing.T) {
+	cmd, _, _ := command(t, "run", "--local", "1x2", "--op", "broadcast", "-r", "9")
+	cmd.Run()
+	if files, _ := filepath.Glob(filepath.Join(cmd.Dir, "results", "*")); len(files) != 0 {
+		t.Errorf("%v is left and holds nothing", files)
+	}
+}
+
+func TestFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=16k"); err != nil {
+		t.Skipf("a small file system needs root: mount: %v", err)
+	}
+	defer syscall.Unmount(dir, 0)
+	cmd, out, errs := command(t, "run", "--local", "1x2", "--op", "all_reduce", "--scope", "intra", "--sizes", "8,16,32,64", "-n", "500", "--output", filepath.Join(dir, "r.jsonl"))
+	if err := cmd.Run(); code(err) != exitFail || !strings.Contains(errs.String(), "no space left") || !strings.Contains(out.String(), "8 B") {
+		t.Errorf("exit %d\n%s\n%s", code(err), out, errs)
+	}
+	if all, _, err := reports.ReadFile(filepath.Join(dir, "r.jsonl")); err != nil || len(all) == 0 {
+		t.Errorf("%d results are left, %v; want those before the disk was full", len(all), err)
+	}
+}
+
 func TestEnvironmentIsChecked(t *testing.T) {
 	cmd, _, errs := command(t, "run", "--local", "1x2")
 	cmd.Env = append(cmd.Env, "NCCL_ALGO=NVLS")

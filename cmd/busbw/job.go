@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -53,7 +54,7 @@ func (f *runFlags) run(ctx context.Context, out, errs io.Writer, req *coordinato
 		got, err = measure(ctx, c, nodes, req, launch, id, file, show)
 		all = append(all, got...)
 	}
-	return show.finish(all, file.path, err)
+	return show.finish(all, file, err)
 }
 
 // measure is one launch: a fresh runner on every node, and every case on it.
@@ -88,11 +89,11 @@ func measure(ctx context.Context, c *cluster, nodes []coordinator.PlanNode, req 
 		if err != nil {
 			return got, sizeError(cs, err)
 		}
+		got = append(got, res)
+		show.row(res)
 		if err := file.write(res); err != nil {
 			return got, err
 		}
-		got = append(got, res)
-		show.row(res)
 	}
 	return got, nil
 }
@@ -111,6 +112,7 @@ type resultFile struct {
 	w    *reports.Writer
 	kept []reports.Result // with --resume: what the file held already
 	seen map[string]bool
+	n    int // records in it
 }
 
 func (f *runFlags) openResults(id string) (*resultFile, error) {
@@ -123,7 +125,7 @@ func (f *runFlags) openResults(id string) (*resultFile, error) {
 		if err != nil {
 			return nil, err
 		}
-		r.path, r.kept = f.resume, kept
+		r.path, r.kept, r.n = f.resume, kept, len(kept)
 		for _, k := range kept {
 			r.seen[coordinator.Key(k)] = k.Error == ""
 		}
@@ -143,9 +145,24 @@ func (f *runFlags) openResults(id string) (*resultFile, error) {
 	return r, nil
 }
 
-func (r *resultFile) has(key string) bool            { return r.seen[key] }
-func (r *resultFile) write(res reports.Result) error { return r.w.Write(res) }
-func (r *resultFile) Close() error                   { return r.w.Close() }
+func (r *resultFile) has(key string) bool { return r.seen[key] }
+
+func (r *resultFile) write(res reports.Result) error {
+	if err := r.w.Write(res); err != nil {
+		return err
+	}
+	r.n++
+	return nil
+}
+
+// Close leaves no file behind that holds nothing.
+func (r *resultFile) Close() error {
+	err := r.w.Close()
+	if r.n == 0 {
+		err = errors.Join(err, os.Remove(r.path))
+	}
+	return err
+}
 
 // newID names a run.
 func newID() string {

@@ -68,7 +68,7 @@ func (s *screen) skip() {
 // finish prints the final tables of what was measured, says where it is kept,
 // and turns wrong data into its exit code. err is what ended the run, if it
 // did not end by itself.
-func (s *screen) finish(all []reports.Result, path string, err error) error {
+func (s *screen) finish(all []reports.Result, file *resultFile, err error) error {
 	if s.bar != nil {
 		s.bar.Clear()
 	}
@@ -76,15 +76,34 @@ func (s *screen) finish(all []reports.Result, path string, err error) error {
 		if rerr := reports.Render(s.out, s.format, all); rerr != nil {
 			return rerr
 		}
-		fmt.Fprintf(s.errs, "%d results kept in %s\n", len(all), path)
+		if file.n > 0 {
+			fmt.Fprintf(s.errs, "%d results kept in %s\n", file.n, file.path)
+		}
 	}
 	switch {
 	case errors.Is(err, context.Canceled):
-		return fmt.Errorf("interrupted: go on with --resume %s", path)
+		return fmt.Errorf("interrupted: go on with --resume %s", file.path)
 	case err != nil:
 		return err
 	case reports.Found(all):
 		return errFound
 	}
-	return nil
+	return failed(all)
+}
+
+// failed is the error of a run that ended by itself but could not measure
+// some sizes.
+func failed(all []reports.Result) error {
+	n, first := 0, ""
+	for _, r := range all {
+		if r.Error != "" {
+			if n++; first == "" {
+				first = r.Error
+			}
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d of %d sizes could not be measured: %s", n, len(all), first)
 }
