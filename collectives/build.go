@@ -77,6 +77,9 @@ func (r *Rank) compile(c Case) (*Program, error) {
 	if err := b.build(); err != nil {
 		return nil, err
 	}
+	if r.wire != nil && r.wire.expecter != nil && len(r.meet.cells) == 1 {
+		p.landing = p.landings()
+	}
 	return p, nil
 }
 

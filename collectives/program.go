@@ -83,6 +83,7 @@ type Program struct {
 	posts   bool
 	quiet   bool // nobody looks at this rank's steps or buffers: only at its letters
 	most    int  // sources or destinations of a task, at most
+	landing []landing
 	shared  bool // tasks are large enough to be shared with those who wait
 }
 

@@ -16,11 +16,15 @@ var ErrAborted = errors.New("another rank has failed")
 // ranks objects over the same Link share.
 type Wire struct {
 	Link
-	sent []uint64 // by global rank
+	sent     []uint64 // by global rank
+	expecter Expecter // the link, if it is one
 }
 
 // NewWire wraps the link of one rank in a job of so many global ranks.
-func NewWire(l Link, ranks int) *Wire { return &Wire{Link: l, sent: make([]uint64, ranks)} }
+func NewWire(l Link, ranks int) *Wire {
+	e, _ := l.(Expecter)
+	return &Wire{Link: l, sent: make([]uint64, ranks), expecter: e}
+}
 
 // Rank runs programs as one member of a team. One goroutine uses it; Progress
 // may be called from any.
@@ -128,6 +132,9 @@ func (r *Rank) execute(p *Program) error {
 		r.self.word.Store(moment(r.run, 0))
 	}
 	r.help = p.shared
+	if err := r.expect(p); err != nil {
+		return err
+	}
 	for i := range p.code {
 		in := &p.code[i]
 		var err error

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"slices"
 	"time"
-	"unsafe"
 
 	"busbw/collectives"
 )
@@ -223,7 +222,7 @@ func (l *Link) Use(r *Region) { l.regions = append(l.regions, r) }
 
 // Forget takes back what Register did; nothing of it may be under way.
 func (l *Link) Forget(mem []byte) error {
-	a := uint64(uintptr(unsafe.Pointer(unsafe.SliceData(mem))))
+	a := address(mem)
 	i := slices.IndexFunc(l.regions, func(r *Region) bool { return r.Addr == a && r.Size == uint64(len(mem)) })
 	if i < 0 {
 		return fmt.Errorf("rank %d: %d bytes at %#x were not registered", l.cfg.Rank, len(mem), a)

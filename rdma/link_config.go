@@ -73,8 +73,9 @@ func (s shape) announceAt() uint64 { return max(s.ring/16, 32<<10) }
 // notes is how many control messages a peer may send before this side polls.
 // While it does not poll, the peer can take no more than a window of messages
 // and a ring of bytes. It reports each quarter of them: 8. It announces spans
-// of a sixteenth of its ring at least: 17. The rest is slack.
-const notes = 32
+// of a sixteenth of its ring at least, 17 that it takes meanwhile and
+// maxAnnounced that are still to come. The rest is slack.
+const notes = 8 + 17 + maxAnnounced + 7
 
 const (
 	signalAt = 16 // every 16th request of a queue pair is signalled at least

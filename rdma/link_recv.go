@@ -22,12 +22,23 @@ func (l *Link) Recv(rank int, b []byte) error {
 		switch {
 		case n > 0 && !direct:
 			copy(b[done:done+n], p.inbox[offset:offset+n])
+		case n > 0 && p.rx.landing(n) != address(b[done:]):
+			return l.blame(p, fmt.Errorf("bytes came to %#x that belong to %#x: Expect and Recv disagree", p.rx.landing(n), address(b[done:])))
 		case n == 0 && tell:
 			tell = false
-			return l.announce(p, b[done:])
+			return l.announce(p, p.rx.pos, b[done:])
 		}
 		return nil
 	})
+}
+
+// Expect implements collectives.Expecter.
+func (l *Link) Expect(rank int, skip uint64, b []byte) error {
+	p, err := l.ready(rank)
+	if err != nil {
+		return err
+	}
+	return l.announce(p, p.rx.pos+skip, b)
 }
 
 // Reduce does dst = a op the next bytes of the peer's stream, straight from the ring.
@@ -87,18 +98,22 @@ func (l *Link) take(p *peer, size uint64, use func(done, n, offset uint64, direc
 	return nil
 }
 
-// announce offers b as the place for the next bytes of the stream, when it is
-// worth a message and the device may write there.
-func (l *Link) announce(p *peer, b []byte) error {
+// announce offers b as the place for the bytes from start on of the stream,
+// when it is worth a message, the device may write there, and there is room to
+// say it: it is only a way to save a copy.
+func (l *Link) announce(p *peer, start uint64, b []byte) error {
 	n := uint64(len(b))
-	if n < p.rx.announceAt() {
+	if n < p.rx.announceAt() || !p.rx.mayAnnounce(start) || l.q.room(p.base) < 1 {
 		return nil
 	}
-	addr := uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b))))
-	r := l.region(addr, n)
+	r := l.region(address(b), n)
 	if r == nil {
 		return nil
 	}
-	p.ctrl, p.want = true, span{start: p.rx.pos, n: n, addr: addr, rkey: r.RKey}
-	return l.pump(p)
+	if err := l.control(p, span{start: start, n: n, addr: address(b), rkey: r.RKey}); err != nil {
+		return err
+	}
+	return l.flush()
 }
+
+func address(b []byte) uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) }

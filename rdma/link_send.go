@@ -7,7 +7,6 @@ import "C"
 
 import (
 	"fmt"
-	"unsafe"
 )
 
 // Send queues p and posts what the peer has room for.
@@ -90,7 +89,7 @@ func (p *peer) safe() uint64 {
 // does not fit is tried again whenever something completes.
 func (l *Link) pump(p *peer) error {
 	if p.ctrl {
-		if err := l.control(p); err != nil {
+		if err := l.control(p, span{}); err != nil {
 			return err
 		}
 	}
@@ -181,7 +180,7 @@ func (l *Link) source(p *peer, lane int, body []byte) (d C.struct_rv_desc, copie
 		copy(slot, body)
 		return d, true, true
 	}
-	addr := uint64(uintptr(unsafe.Pointer(unsafe.SliceData(body))))
+	addr := address(body)
 	if r := l.region(addr, uint64(len(body))); r != nil {
 		return C.struct_rv_desc{laddr: C.uint64_t(addr), lkey: C.uint32_t(r.LKey), len: C.uint32_t(len(body))}, false, true
 	}
@@ -190,19 +189,19 @@ func (l *Link) source(p *peer, lane int, body []byte) (d C.struct_rv_desc, copie
 	}
 	slot := l.out.mem[l.out.next*l.out.slot:][:len(body)]
 	copy(slot, body)
-	return C.struct_rv_desc{laddr: C.uint64_t(uintptr(unsafe.Pointer(&slot[0]))), lkey: C.uint32_t(l.out.key), len: C.uint32_t(len(body))}, true, true
+	return C.struct_rv_desc{laddr: C.uint64_t(address(slot)), lkey: C.uint32_t(l.out.key), len: C.uint32_t(len(body))}, true, true
 }
 
-// control tells the peer what was taken of its stream and, once, the span to
-// announce. It is put off while the queue pair is full.
-func (l *Link) control(p *peer) error {
+// control tells the peer what was taken of its stream and, unless a is empty,
+// a span to announce. It is put off while the queue pair is full.
+func (l *Link) control(p *peer, a span) error {
 	if l.q.room(p.base) < 1 {
 		p.ctrl = true
 		return nil
 	}
 	slot, d := l.q.copied(p.base, controlSize)
-	p.rx.told(p.want).encode(slot)
-	p.ctrl, p.want = false, span{}
+	p.rx.told(a).encode(slot)
+	p.ctrl = false
 	d.op = C.RV_WR_SEND
 	if err := l.q.put(p.base, d, p.tx.seq, false); err != nil {
 		return l.fail(l.blame(p, err))

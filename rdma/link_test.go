@@ -166,13 +166,18 @@ func TestLinkExchange(t *testing.T) {
 					}
 					fill(src[:n], rank, round)
 					parts := 1 + rng.IntN(5)
+					clear(dst[:n])
+					for i := 0; !combine && rng.IntN(2) == 0 && i < parts; i++ { // some of the first parts, all or none
+						if err := l.Expect(other, uint64(cut(n, i, parts)), dst[cut(n, i, parts):cut(n, i+1, parts)]); err != nil {
+							return err
+						}
+					}
 					for i := range parts {
 						if err := l.Send(other, src[cut(n, i, parts):cut(n, i+1, parts)]); err != nil {
 							return err
 						}
 						sent++
 					}
-					clear(dst[:n])
 					for i := range parts {
 						p := dst[cut(n, i, parts):cut(n, i+1, parts)]
 						var err error

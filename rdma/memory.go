@@ -11,7 +11,6 @@ import (
 	"os"
 	"strings"
 	"syscall"
-	"unsafe"
 )
 
 // Region is memory that a device may reach.
@@ -36,7 +35,7 @@ func (d *Device) access() C.int {
 // Register registers host memory. It must not come from the Go heap, and must
 // stay mapped until the region is closed.
 func (d *Device) Register(mem []byte) (*Region, error) {
-	return d.register(uint64(uintptr(unsafe.Pointer(unsafe.SliceData(mem)))), uint64(len(mem)), "host")
+	return d.register(address(mem), uint64(len(mem)), "host")
 }
 
 func (d *Device) register(addr, size uint64, how string) (*Region, error) {

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-	"unsafe"
 
 	"busbw/collectives"
 )
@@ -95,7 +94,7 @@ func (p *Pair) build() (err error) {
 		x.slab, x.slabKey = take(sends*slotSize), p.small.LKey
 		p.hello.QPs = append(p.hello.QPs, x.start)
 		if lane == c.QPs {
-			x.notes, x.notesKey, x.stride, x.slots = p.address(take(recvs*noteSize)), p.small.LKey, noteSize, x.recvs
+			x.notes, x.notesKey, x.stride, x.slots = address(take(recvs*noteSize)), p.small.LKey, noteSize, x.recvs
 			if err := p.q.receive(lane, x.recvs); err != nil {
 				return err
 			}
@@ -103,8 +102,6 @@ func (p *Pair) build() (err error) {
 	}
 	return nil
 }
-
-func (p *Pair) address(b []byte) uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) }
 
 // Hello is what the other end must be told.
 func (p *Pair) Hello() []byte { return p.hello.Encode() }
@@ -244,7 +241,7 @@ func (p *Pair) completed(w *C.struct_rv_wc) error {
 	case lane < p.cfg.QPs:
 		x.received++
 	default:
-		at := int(x.notes-p.address(p.memory)) + int(x.received%x.recvs)*noteSize
+		at := int(x.notes-address(p.memory)) + int(x.received%x.recvs)*noteSize
 		o, err := parseOrder(p.memory[at:at+min(noteSize, int(w.byte_len))], p.cfg.MaxSize)
 		if err != nil {
 			return p.blame(err)

@@ -142,11 +142,12 @@ func (s *sender) heard(c control) error {
 // receiver is the receiving end of a stream.
 type receiver struct {
 	shape
-	pos               uint64   // bytes taken
-	seq               uint64   // chunks taken
-	head              uint64   // bytes of the ring taken, padding included
-	toldSeq, toldHead uint64   // what the sender was told of these
-	open              span     // announced last
+	pos               uint64             // bytes taken
+	seq               uint64             // chunks taken
+	head              uint64             // bytes of the ring taken, padding included
+	toldSeq, toldHead uint64             // what the sender was told of these
+	open              [maxAnnounced]span // announced; a ring of first … last
+	first, last       uint64
 	next              []uint64 // of each queue pair: the number of the chunk that it brings next
 	there             []uint32 // immediates of the chunks that have come, by number mod window; 0: not there
 }
@@ -182,8 +183,8 @@ func (r *receiver) peek(left uint64) (n, offset uint64, direct, ok bool, err err
 	switch {
 	case n > left:
 		err = fmt.Errorf("the peer sent %d bytes where %d are left of the message: both sides disagree on a size", n, left)
-	case direct && (r.pos < r.open.start || r.pos+n > r.open.end()):
-		err = fmt.Errorf("the peer wrote bytes %d to %d of the stream to a buffer that was announced for %d to %d", r.pos, r.pos+n, r.open.start, r.open.end())
+	case direct && r.landing(n) == 0:
+		err = fmt.Errorf("the peer wrote bytes %d to %d of the stream directly, for which no buffer was announced", r.pos, r.pos+n)
 	case !direct && offset+n > r.ring:
 		err = fmt.Errorf("the peer wrote %d bytes at %d of a ring of %d", n, offset, r.ring)
 	}
@@ -206,11 +207,35 @@ func (r *receiver) due() bool {
 	return r.head-r.toldHead >= r.ring/4 || r.seq-r.toldSeq >= (r.window+3)/4
 }
 
+// landing is the address that was announced for the next n bytes; 0: none was.
+func (r *receiver) landing(n uint64) uint64 {
+	r.close()
+	if a := r.open[r.first%maxAnnounced]; r.first != r.last && a.start <= r.pos && r.pos+n <= a.end() {
+		return a.addr + (r.pos - a.start)
+	}
+	return 0
+}
+
+// close forgets the announcements that lie behind.
+func (r *receiver) close() {
+	for r.first != r.last && r.open[r.first%maxAnnounced].end() <= r.pos {
+		r.first++
+	}
+}
+
+// mayAnnounce says whether a span that begins at start can be announced:
+// announcements follow each other in the order of the stream, and are few.
+func (r *receiver) mayAnnounce(start uint64) bool {
+	r.close()
+	return r.last-r.first < maxAnnounced-1 && (r.last == 0 || start >= r.open[(r.last-1)%maxAnnounced].end())
+}
+
 // told is the state that a control message carries; it counts as sent.
 func (r *receiver) told(a span) control {
 	r.toldSeq, r.toldHead = r.seq, r.head
 	if a.n > 0 {
-		r.open = a
+		r.open[r.last%maxAnnounced] = a
+		r.last++
 	}
 	return control{Taken: r.seq, Freed: r.head, Span: a}
 }

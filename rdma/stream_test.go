@@ -29,8 +29,12 @@ func TestStream(t *testing.T) {
 				messages[i][j] = byte(rng.Uint32())
 			}
 		}
-		memory := make([]byte, 3000) // the receiver's buffer, at address 10000
-		out, sent := 0, 0
+		memory := make([][]byte, len(messages)) // the receiver's buffers, each at an address of its own
+		address := func(m, at int) uint64 { return uint64(m+1)<<20 + uint64(at) }
+		for i := range memory {
+			memory[i] = make([]byte, 3000)
+		}
+		out, sent, soon := 0, 0, 0
 		in, got, told := 0, 0, false
 		for steps := 0; in < len(messages); steps++ {
 			if steps > 1000000 {
@@ -58,7 +62,7 @@ func TestStream(t *testing.T) {
 				w := flying[q][0]
 				flying[q] = flying[q][1:]
 				if w.c.direct {
-					copy(memory[w.c.addr-10000:], w.data)
+					copy(memory[w.c.addr>>20-1][w.c.addr&(1<<20-1):], w.data)
 				} else {
 					copy(ring[w.c.offset:w.c.offset+w.c.n], w.data)
 				}
@@ -74,20 +78,29 @@ func TestStream(t *testing.T) {
 				}
 			case 3: // take
 				m := messages[in]
+				if soon <= in && in+1 < len(messages) && rng.IntN(3) == 0 { // expect the one after
+					start := rx.pos + uint64(len(m)-got)
+					if n := len(messages[in+1]); n > 0 && rx.mayAnnounce(start) {
+						notes = append(notes, rx.told(span{start, uint64(n), address(in+1, 0), 7}))
+						soon = in + 1
+					}
+				}
 				if got < len(m) {
 					n, offset, direct, ok, err := rx.peek(uint64(len(m) - got))
 					if err != nil {
 						t.Fatal(seed, err)
 					}
 					if !ok {
-						if !told && rng.IntN(3) == 0 {
-							notes = append(notes, rx.told(span{rx.pos, uint64(len(m) - got), uint64(10000 + got), 7}))
+						if !told && rng.IntN(3) == 0 && rx.mayAnnounce(rx.pos) {
+							notes = append(notes, rx.told(span{rx.pos, uint64(len(m) - got), address(in, got), 7}))
 							told = true
 						}
 						break
 					}
 					if !direct {
-						copy(memory[got:], ring[offset:offset+n])
+						copy(memory[in][got:], ring[offset:offset+n])
+					} else if at := rx.landing(n); at != address(in, got) {
+						t.Fatalf("seed %d: %d bytes landed at %#x, not %#x", seed, n, at, address(in, got))
 					}
 					rx.took(n, direct)
 					got += int(n)
@@ -96,7 +109,7 @@ func TestStream(t *testing.T) {
 					}
 				}
 				if got == len(m) {
-					if !bytes.Equal(memory[:got], m) {
+					if !bytes.Equal(memory[in][:got], m) {
 						t.Fatalf("seed %d: message %d came out wrong", seed, in)
 					}
 					in, got, told = in+1, 0, false
@@ -109,9 +122,9 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// notesBound is what a small shape allows: here every message may be
-// announced, so that a window of messages bounds them, not a ring of bytes.
-func notesBound(sh shape) int { return int(sh.window) + 8 + 1 }
+// notesBound is what a small shape allows: here every message may be announced,
+// and the next one with it, so that a window of messages bounds them, not a ring of bytes.
+func notesBound(sh shape) int { return 2*int(sh.window) + 8 + 2 }
 
 // A peer that lies is found before this side writes by what it said.
 func TestHeardLies(t *testing.T) {

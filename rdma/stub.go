@@ -52,6 +52,7 @@ func (l *Link) Attributes(int) ([]Attributes, error) { return nil, Available() }
 func (l *Link) Send(int, []byte) error               { return Available() }
 func (l *Link) WaitSent(int, uint64) error           { return Available() }
 func (l *Link) Recv(int, []byte) error               { return Available() }
+func (l *Link) Expect(int, uint64, []byte) error     { return Available() }
 func (l *Link) Poll() error                          { return Available() }
 func (l *Link) Close() error                         { return nil }
 

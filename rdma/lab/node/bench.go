@@ -75,7 +75,7 @@ func bench(o *options, m *meeting) error {
 			return fmt.Errorf("%s of %d bytes: %w", b.test.Kind(), b.test.Size, err)
 		}
 	}
-	if o.only != "" {
+	if o.only != "" && o.only != "ring" {
 		return nil
 	}
 	both, err := duplex(o, m, p)
@@ -100,7 +100,13 @@ func (b bar) rounds(o *options, m *meeting, p *rdma.Pair, d *rdma.Device, r rdma
 		if err != nil {
 			return err
 		}
-		ours, theirs = append(ours, x), append(theirs, y)
+		ours = append(ours, x)
+		if y > 0 {
+			theirs = append(theirs, y)
+		}
+	}
+	if len(theirs) == 0 {
+		return fmt.Errorf("%s failed in all %d rounds", b.program, o.rounds)
 	}
 	if o.id == 2 {
 		return nil
@@ -134,7 +140,7 @@ func (b bar) ours(o *options, m *meeting, p *rdma.Pair) (v float64, err error) {
 	return v, err
 }
 
-// theirs is a round of perftest, with the same size, count and depth.
+// theirs is a round of perftest, with the same size, count and depth; 0: it failed.
 func (b bar) theirs(o *options, m *meeting, d *rdma.Device, r rdma.Rail) (float64, error) {
 	host, _, err := net.SplitHostPort(o.hub)
 	if err != nil {
@@ -152,11 +158,12 @@ func (b bar) theirs(o *options, m *meeting, d *rdma.Device, r rdma.Rail) (float6
 		time.Sleep(200 * time.Millisecond) // the server has no way to say that it listens
 		out, err = exec.Command(b.program, args...).CombinedOutput()
 	}
-	if err != nil {
-		return 0, fmt.Errorf("%s %s: %w\n%s", b.program, strings.Join(args, " "), err, out)
+	if err != nil { // it fails now and then in emulation; the round does without it
+		fmt.Printf("%s %s: %v\n%s", b.program, strings.Join(args, " "), err, out)
+		out = nil
 	}
 	all, err := m.all(out)
-	if err != nil {
+	if err != nil || len(all[0]) == 0 || len(all[1]) == 0 {
 		return 0, err
 	}
 	// The client, process 2, is the one that measures.

@@ -31,7 +31,7 @@ func main() {
 	flag.IntVar(&o.nodes, "nodes", 1, "`processes` in all")
 	flag.IntVar(&o.ranks, "ranks", 1, "`ranks` of each process")
 	flag.StringVar(&o.hub, "hub", "node1:7000", "`address` of process 1")
-	flag.StringVar(&o.only, "only", "", "`part` of the names of link tests to bench")
+	flag.StringVar(&o.only, "only", "", "bench only link tests whose name has this `part`, or \"ring\"")
 	flag.IntVar(&o.rounds, "rounds", 5, "interleaved `rounds` of a bench")
 	flag.DurationVar(&o.limit, "limit", 30*time.Second, "`time` to hold")
 	flag.Parse()
