@@ -3,7 +3,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -X main.version=$(VERSION)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: build run test race lint nocgo arm64 bench-peers clean
+.PHONY: build run test race lint nocgo arm64 test-rdma bench-peers clean
 
 build:
 	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/busbw ./cmd/busbw
@@ -29,6 +29,10 @@ lint:
 nocgo:
 	CGO_ENABLED=0 go build -o /dev/null ./cmd/busbw
 	CGO_ENABLED=0 go test ./...
+
+# RDMA on real kernel verbs: emulated machines with Soft-RoCE devices, some minutes.
+test-rdma:
+	BUSBW_LAB=1 go test -count=1 -timeout 20m ./rdma/lab
 
 # The reduction kernels of arm64, in emulation.
 arm64:
