@@ -29,10 +29,8 @@ func PickGID(device string, p Port, s Settings) (GID, error) {
 			continue
 		}
 		score := 0
-		if v := g.Version(); v == s.RoCEVersion {
-			score = 8
-		} else if v == 0 {
-			score = 4 // version unknown: better than the wrong one
+		if g.Version() == s.RoCEVersion {
+			score = 4
 		}
 		if g.Addr.Is4() == (s.Family == 4) {
 			score++

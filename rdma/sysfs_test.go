@@ -101,6 +101,8 @@ func TestPickGID(t *testing.T) {
 		{"order reversed", table(4, mapped+v1, mapped+v2, linkLocal+v1, linkLocal+v2), nil, "5: 10.20.129.132 v2"},
 		{"versions not told", table(0, linkLocal, linkLocal, mapped, mapped), nil, "3: 10.20.129.132"},
 		{"versions not told, two rows", table(0, linkLocal, mapped), nil, "1: 10.20.129.132"},
+		{"link-local before a routable one", table(0, linkLocal+v2, "2001:0db8:0000:0000:0000:0000:0000:0001"+v2), nil, "1: 2001:db8::1 v2"},
+		{"the wrong version before an unknown one", table(0, mapped+v1, mapped), nil, "1: 10.20.129.132"},
 		{"link-local only", table(0, linkLocal+v1, linkLocal+v2), nil, "1: fe80::c025:a1ff:fe00:2 v2"},
 		{"version 1 wanted", table(0, linkLocal+v1, linkLocal+v2, mapped+v1, mapped+v2), map[string]string{"NCCL_IB_ROCE_VERSION_NUM": "1"}, "2: 10.20.129.132 v1"},
 		{"IPv6 wanted", table(0, mapped+v2, "2001:0db8:0000:0000:0000:0000:0000:0001"+v2), map[string]string{"NCCL_IB_ADDR_FAMILY": "AF_INET6"}, "1: 2001:db8::1 v2"},

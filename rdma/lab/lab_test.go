@@ -57,7 +57,8 @@ func build(t *testing.T) string {
 func boot(t *testing.T, n int, dir string, env []string, commands ...string) (said []string, ok bool) {
 	t.Helper()
 	cmd := exec.Command("./run.sh", append([]string{strconv.Itoa(n), dir}, commands...)...)
-	cmd.Env = append(os.Environ(), env...)
+	// a machine that other work keeps busy is many times slower: these are for what hangs
+	cmd.Env = append(append(os.Environ(), "TIMEOUT=300"), env...)
 	out, err := cmd.CombinedOutput()
 	said = strings.Split(string(out), "--- node ")
 	if len(said) != n+1 {
@@ -78,7 +79,7 @@ func TestLayouts(t *testing.T) {
 // is skipped there. The suite of all links is a test of its own.
 func TestOneMachine(t *testing.T) {
 	need(t)
-	said, ok := boot(t, 1, build(t), nil, "./rdma.test -test.v -test.skip Conformance -test.timeout 100s")
+	said, ok := boot(t, 1, build(t), nil, "./rdma.test -test.v -test.skip Conformance -test.timeout 250s")
 	if !ok || strings.Contains(said[0], "--- SKIP") || !strings.Contains(said[0], "--- PASS: TestLinkExchange") {
 		t.Errorf("the machine said:\n%s", said[0])
 	}
@@ -88,7 +89,7 @@ func TestOneMachine(t *testing.T) {
 // with two processors needs minutes for, are left to real ones.
 func TestConformance(t *testing.T) {
 	need(t)
-	said, ok := boot(t, 1, build(t), []string{"TIMEOUT=300", "MEM=1024"}, "./rdma.test -test.v -test.run Conformance -test.skip 'Conformance/.*/n=(7|8)' -test.timeout 290s")
+	said, ok := boot(t, 1, build(t), []string{"MEM=1024"}, "./rdma.test -test.v -test.run Conformance -test.skip 'Conformance/.*/n=(7|8)' -test.timeout 290s")
 	if !ok || !strings.Contains(said[0], "--- PASS: TestConformance") {
 		t.Errorf("the machine said:\n%s", said[0])
 	}
@@ -114,7 +115,7 @@ func TestMachines(t *testing.T) {
 func TestFaults(t *testing.T) {
 	need(t)
 	dir := build(t)
-	const hold = "./node -id $LAB_id -nodes 2 -limit 30s hold"
+	const hold = "./node -id $LAB_id -nodes 2 -limit 60s hold"
 	for _, tc := range []struct {
 		name, one, two string // commands
 		want           string // of machine 1, besides FAILED; several are alternatives
@@ -133,7 +134,7 @@ func TestFaults(t *testing.T) {
 			if tc.two == "" {
 				machines = 1
 			}
-			said, _ := boot(t, machines, dir, []string{"TIMEOUT=40"}, tc.one, tc.two)
+			said, _ := boot(t, machines, dir, nil, tc.one, tc.two)
 			_, failed, _ := strings.Cut(said[0], "FAILED:")
 			found := false
 			for w := range strings.SplitSeq(tc.want, "|") {
