@@ -75,7 +75,7 @@ func TestPair(t *testing.T) {
 					t.Fatalf("%s: %d times, want %d", name, len(times), want)
 				}
 				for _, s := range times {
-					if s <= 0 || s > 1 {
+					if s <= 0 || s > 60 { // longer than the run: no time at all
 						t.Errorf("%s: %g s", name, s)
 					}
 				}
