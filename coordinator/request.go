@@ -123,7 +123,12 @@ func (r *Request) Cases(nodes []PlanNode) (cases []Case, notes []string, err err
 			if err != nil {
 				return nil, nil, err
 			}
-			cases, notes = append(cases, cs...), append(notes, ns...)
+			cases = append(cases, cs...)
+			for _, n := range ns {
+				if !slices.Contains(notes, n) {
+					notes = append(notes, n)
+				}
+			}
 		}
 	}
 	if len(cases) == 0 {

@@ -92,7 +92,7 @@ func csvText(b *bytes.Buffer, results []Result, _ bool) error {
 	for _, r := range results {
 		f := merge([]Result{r})
 		for i, c := range cols {
-			row[i] = c.value(&r, &f)
+			row[i] = prose(c.value(&r, &f))
 		}
 		if err := w.Write(row); err != nil {
 			return err

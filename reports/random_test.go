@@ -1,7 +1,6 @@
 package reports
 
 import (
-	"math"
 	"math/rand/v2"
 	"reflect"
 	"testing"
@@ -61,7 +60,7 @@ func fill(r *rand.Rand, v reflect.Value) {
 	case reflect.String:
 		v.SetString([]string{"", "ring", "a \"b\"\n\t\\", "größer ≥ 1", "<&>"}[r.IntN(5)])
 	case reflect.Float64:
-		v.SetFloat([]float64{0, 1e-7 * r.Float64(), 1.5, math.MaxFloat64, math.SmallestNonzeroFloat64}[r.IntN(5)])
+		v.SetFloat([]float64{0, 1e-7 * r.Float64(), 1.5, maxNumber, minNumber}[r.IntN(5)])
 	case reflect.Bool:
 		v.SetBool(r.IntN(2) == 0)
 	case reflect.Int, reflect.Int64:

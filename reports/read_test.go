@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -129,4 +130,37 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Numbers that would make a figure infinite are no measurement.
+func TestAbsurdNumbers(t *testing.T) {
+	for _, edit := range []func(*Result){
+		func(r *Result) { r.Seconds = []float64{5e-324} },
+		func(r *Result) { r.Seconds = []float64{1e308} },
+		func(r *Result) { r.Limit = &Limit{Name: "x", GBps: 1e-320} },
+		func(r *Result) { r.RankP50 = []float64{1e308} },
+		func(r *Result) { r.Skew = new(-1e308) },
+		func(r *Result) { r.Predicted = new(1e308) },
+	} {
+		r := random(rand.New(rand.NewPCG(1, 1)))
+		edit(&r)
+		if r.Check() == nil {
+			t.Errorf("accepted: seconds %v, limit %v, ranks' %v", r.Seconds[:min(3, len(r.Seconds))], r.Limit, r.RankP50)
+		}
+	}
+}
+
+// What a record says cannot steer a terminal, in any text.
+func TestTextsAreClean(t *testing.T) {
+	for _, format := range []string{"table", "nccl", "csv"} {
+		r := random(rand.New(rand.NewPCG(2, 2)))
+		r.Source, r.Link, r.Notes, r.Error = "\x1b[1m", "\x07\u202e", []string{"\x1b[31m"}, "\x1b[2J"
+		var b bytes.Buffer
+		if err := Render(&b, format, []Result{r}); err != nil {
+			t.Fatal(err)
+		}
+		if bytes.ContainsAny(b.Bytes(), "\x1b\x07\u202e") {
+			t.Errorf("%s: %q", format, b.String())
+		}
+	}
 }

@@ -5,7 +5,6 @@ package reports
 import (
 	"errors"
 	"fmt"
-	"math"
 	"time"
 )
 
@@ -79,16 +78,34 @@ func (r *Result) Check() error {
 		return fmt.Errorf("%d bytes, %d asked for, count %d: want none below 0", r.Bytes, r.Asked, r.Count)
 	case r.Wrong != nil && *r.Wrong < 0:
 		return fmt.Errorf("wrong is %d: want at least 0", *r.Wrong)
-	case r.Limit != nil && !(r.Limit.GBps > 0):
-		return fmt.Errorf("limit of %g GB/s: want more than 0", r.Limit.GBps)
+	case r.Limit != nil && !(r.Limit.GBps >= minNumber && r.Limit.GBps <= maxNumber):
+		return fmt.Errorf("limit of %g GB/s: want %g to %g", r.Limit.GBps, minNumber, maxNumber)
+	case r.Skew != nil && !aTime(*r.Skew):
+		return fmt.Errorf("skew of %g s: want a time", *r.Skew)
+	case r.Predicted != nil && !aTime(*r.Predicted):
+		return fmt.Errorf("prediction of %g s: want a time", *r.Predicted)
 	}
 	for i, s := range r.Seconds {
-		if !(s >= 0) || math.IsInf(s, 0) {
+		if !aTime(s) {
 			return fmt.Errorf("seconds[%d] is %g: want a time", i, s)
+		}
+	}
+	for i, s := range r.RankP50 {
+		if !aTime(s) {
+			return fmt.Errorf("rank_p50[%d] is %g: want a time", i, s)
 		}
 	}
 	return nil
 }
+
+// What is derived from numbers within these bounds is finite.
+const (
+	minNumber = 1e-15
+	maxNumber = 1e15
+)
+
+// aTime says whether s can be a number of seconds; 0 is a clock too coarse.
+func aTime(s float64) bool { return s == 0 || s >= minNumber && s <= maxNumber }
 
 // maxRanks is far above any machine; the product of two such numbers is an int64.
 const maxRanks = 1 << 24

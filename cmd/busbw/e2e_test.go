@@ -144,6 +144,13 @@ func TestUsage(t *testing.T) {
 	}
 }
 
+func TestNameCannotSteerATerminal(t *testing.T) {
+	cmd, _, errs := command(t, "worker", "--secret-file", "key", "--name", "a\x1b[31m")
+	if err := cmd.Run(); code(err) != exitUsage || strings.Contains(errs.String(), "\x1b") {
+		t.Errorf("exit %d, %q", code(err), errs)
+	}
+}
+
 func TestTooLarge(t *testing.T) {
 	cmd, out, errs := command(t, "run", "--local", "1x2", "--op", "broadcast", "--scope", "intra", "--sizes", "8,100T", "-n", "6")
 	if err := cmd.Run(); code(err) != exitFail || !strings.Contains(errs.String(), "GiB") {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -30,6 +32,9 @@ process with this node's ranks. It takes one job at a time and outlives them.`,
 			}
 			if ranks < 1 || ranks > 1024 {
 				return usageError{fmt.Errorf("--ranks %d: want 1 to 1024", ranks)}
+			}
+			if len(name) > 64 || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsGraphic(r) }) {
+				return usageError{fmt.Errorf("--name %q: want at most 64 bytes that can be printed", name)}
 			}
 			secret, err := coordinator.ReadSecret(c.secretFile)
 			if err != nil {
