@@ -13,10 +13,10 @@ run: build
 	./bin/busbw run --local 2x2 --op all_reduce,broadcast --algo ring,tree --sizes 8,1K,64K,1M,16M --time 100ms
 
 test:
-	go test ./...
+	go test -timeout 25m ./...
 
 race:
-	go test -race -short ./...
+	go test -race -short -timeout 25m ./...
 
 lint:
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo 'gofmt: the files above need formatting'; exit 1; }
@@ -28,7 +28,7 @@ lint:
 
 nocgo:
 	CGO_ENABLED=0 go build -o /dev/null ./cmd/busbw
-	CGO_ENABLED=0 go test ./...
+	CGO_ENABLED=0 go test -short -timeout 25m ./...
 
 # RDMA on real kernel verbs: emulated machines with Soft-RoCE devices, some minutes.
 test-rdma:
