@@ -28,7 +28,7 @@ func choices() []choice {
 		// log n hops, while S bytes a hop cost less than the ring's further hops.
 		{AllReduce, false, math.MaxInt, 64 << 10, "doubling"},
 		// As few bytes as the ring in log n hops, while chunks of S/n are too small for the ring to stream.
-		{AllReduce, false, math.MaxInt, 4 << 20, "halving"},
+		{AllReduce, false, math.MaxInt, 1 << 20, "halving"},
 		{AllReduce, false, math.MaxInt, always, "ring"},
 
 		{Broadcast, true, math.MaxInt, always, "direct"},
