@@ -171,7 +171,7 @@ func (f *Figure) Remarks() []string {
 		remarks = append(remarks, fmt.Sprintf("skew > %.0f %%: no verdict", 100*skewBound))
 	}
 	if share, ok := f.Share(); ok && share > limitBound {
-		remarks = append(remarks, "above the limit, which was measured with larger data")
+		remarks = append(remarks, "above the limit that was measured at the start")
 	}
 	if f.Stats.Interval == nil {
 		what := "samples"
