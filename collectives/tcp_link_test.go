@@ -192,7 +192,7 @@ func TestTCPAbortEndsEveryWait(t *testing.T) {
 				links, aborts := tcpMesh(t, 2, cfg)
 				cause := errors.New("rank 5 fell over")
 				time.AfterFunc(20*time.Millisecond, func() { aborts[0].Set(cause) })
-				err := within(t, 2*time.Second, func() error { return wait(links[0]) })
+				err := within(t, 30*time.Second, func() error { return wait(links[0]) })
 				var link *LinkError
 				if !errors.As(err, &link) || !link.Consequence() || !errors.Is(err, ErrAborted) || !strings.Contains(err.Error(), cause.Error()) {
 					t.Fatalf("got %v, want a consequence of %v", err, cause)
@@ -214,7 +214,7 @@ func TestTCPDeadPeer(t *testing.T) {
 				links, _ := tcpMesh(t, 2, cfg)
 				closed := make(chan struct{})
 				time.AfterFunc(20*time.Millisecond, func() { defer close(closed); links[0].Close() })
-				err := within(t, 2*time.Second, func() error { return wait(links[1]) })
+				err := within(t, 30*time.Second, func() error { return wait(links[1]) })
 				<-closed
 				var link *LinkError
 				if !errors.As(err, &link) || link.Rank != 1 || link.Peer != 0 || !link.Consequence() || !errors.Is(err, ErrPeerClosed) {
