@@ -40,6 +40,7 @@ func (h *tcpHelper) run() {
 	runtime.LockOSThread()
 	defer close(h.done)
 	var rest tcpRest
+	rest.begin()
 	scratch := make([]byte, tcpCarry+tcpScratch)
 	for {
 		select {

@@ -6,8 +6,11 @@ const (
 	// tcpSpin is how long a wait keeps looking before it sleeps: longer than the
 	// ranks of a measurement differ, short beside anything that a user waits for.
 	tcpSpin = 200 * time.Microsecond
-	// tcpNap bounds a sleep, so that an Abort is seen soon.
-	tcpNap = 2 * time.Millisecond
+	// tcpNap is the first sleep of a wait; data ends it early, an Abort does not.
+	// Each further one is twice as long, up to tcpNapMost: hundreds of ranks that
+	// woke every 2 ms would keep a core busy with that alone.
+	tcpNap     = 2 * time.Millisecond
+	tcpNapMost = 32 * time.Millisecond
 	// tcpBusy is how long a yield takes, at least, if another thread has run
 	// meanwhile (alone it takes some 0.4 µs).
 	tcpBusy = 3 * time.Microsecond
@@ -19,12 +22,13 @@ const (
 type tcpRest struct {
 	looks   int
 	since   time.Time // of the first pause; zero: none yet
-	crowded int       // the number of looks for which others are taken to want the processor
+	nap     time.Duration
+	crowded int // the number of looks for which others are taken to want the processor
 	fds     []pollFD
 }
 
 // begin is called when something has moved.
-func (r *tcpRest) begin() { r.looks, r.since = 0, time.Time{} }
+func (r *tcpRest) begin() { r.looks, r.since, r.nap = 0, time.Time{}, tcpNap }
 
 // spin returns true if the thread should look again, false if it should sleep.
 func (r *tcpRest) spin() bool {
@@ -49,9 +53,10 @@ func (r *tcpRest) spin() bool {
 
 // sleep waits until one of the descriptors is ready or a nap is over.
 func (r *tcpRest) sleep() {
-	nap := tcpNap
 	if len(r.fds) == 0 { // what is awaited is a helper's work
-		nap = 50 * time.Microsecond
+		pollFor(nil, int64(50*time.Microsecond))
+		return
 	}
-	pollFor(r.fds, int64(nap))
+	pollFor(r.fds, int64(r.nap))
+	r.nap = min(2*r.nap, tcpNapMost)
 }
