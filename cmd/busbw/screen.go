@@ -81,6 +81,8 @@ func (s *screen) finish(all []reports.Result, file *resultFile, err error) error
 		}
 	}
 	switch {
+	case errors.Is(err, context.Canceled) && file.n == 0:
+		return errors.New("interrupted: nothing was measured")
 	case errors.Is(err, context.Canceled):
 		return fmt.Errorf("interrupted: go on with --resume %s", file.path)
 	case err != nil:
