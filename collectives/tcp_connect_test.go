@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -124,6 +125,7 @@ func TestTCPStrangers(t *testing.T) {
 	l.mu.Unlock()
 
 	// More half-said hellos than the listener has places for, then a rank.
+	var first net.Conn
 	for range tcpHandshakes + 100 {
 		conn, err := net.Dial("tcp", l.Addr().String())
 		if err != nil {
@@ -131,6 +133,13 @@ func TestTCPStrangers(t *testing.T) {
 		}
 		defer conn.Close()
 		conn.Write(tcpHelloMagic)
+		if first == nil {
+			first = conn
+		}
+	}
+	first.SetReadDeadline(time.Now().Add(tcpHelloTime / 2))
+	if _, err := first.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the oldest stranger keeps its place: %v", err)
 	}
 	dialler := listen(t, 1, []int{1}, TCPConfig{Timeout: 3 * time.Second})
 	var wg sync.WaitGroup
