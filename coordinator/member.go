@@ -217,15 +217,15 @@ func CheckAddresses(members []Member, self Member) error {
 	if !several {
 		return nil
 	}
-	const todo = "start that worker with --advertise ADDRESS, or with NCCL_SOCKET_IFNAME naming the right interface"
+	const advice = "start that worker with --advertise ADDRESS, or with NCCL_SOCKET_IFNAME naming the right interface"
 	owner := map[netip.Addr]Member{}
 	for _, m := range members {
 		a := m.Data.Addr
 		if a.IsLoopback() || a.IsLinkLocalUnicast() {
-			return fmt.Errorf("node %s advertises %s, which other machines cannot reach (%s): %s", m, m.Data, m.Why, todo)
+			return fmt.Errorf("node %s advertises %s, which other machines cannot reach (%s): %s", m, m.Data, m.Why, advice)
 		}
 		if o, ok := owner[a]; ok && o.Machine != m.Machine {
-			return fmt.Errorf("nodes %s and %s are different machines but both advertise %s: %s", o, m, m.Data, todo)
+			return fmt.Errorf("nodes %s and %s are different machines but both advertise %s: %s", o, m, m.Data, advice)
 		}
 		owner[a] = m
 	}

@@ -99,6 +99,28 @@ func Key(r reports.Result) string {
 	return fmt.Sprintf("%d %s %s %s %t %s %s %d %d %d %d %t %s %d", r.Launch, r.Scope, r.Op, r.Algorithm, r.Auto, r.Dtype, r.Redop, root, r.Ranks, r.Nodes, r.Bytes, r.InPlace, r.Mode, r.Aggregate)
 }
 
+// Resumes says why a run cannot go on from a result that it kept: what is
+// measured on other machines or under other settings is another run, and one
+// table of both would lie.
+func Resumes(kept reports.Result, nodes []PlanNode, values map[string]string) error {
+	var hosts []string
+	for _, n := range nodes {
+		hosts = append(hosts, n.Host)
+	}
+	if !slices.Equal(kept.Hosts, hosts) {
+		return fmt.Errorf("it was measured on %s, and this cluster is %s", strings.Join(kept.Hosts, ", "), strings.Join(hosts, ", "))
+	}
+	if had, have := kept.Ranks*kept.Groups, total(nodes); had != have {
+		return fmt.Errorf("it was measured with %d ranks, and this cluster has %d", had, have)
+	}
+	for _, s := range settings() {
+		if a, b := kept.Config[s.name], values[s.name]; a != b {
+			return fmt.Errorf("it was measured with %s=%q, and now it is %q", s.name, a, b)
+		}
+	}
+	return nil
+}
+
 // Cases lists what the request means on these nodes, in the order in which it
 // is measured; notes tell what is left out and why. An error means that
 // nothing of the request can run as asked.

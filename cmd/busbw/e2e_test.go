@@ -117,6 +117,32 @@ func TestResume(t *testing.T) {
 	}
 }
 
+// What was measured on another cluster, or under other settings, is another run.
+func TestResumeRefusesAnotherRun(t *testing.T) {
+	cmd, out, errs := command(t, "run", "--local", "1x2", "--op", "broadcast", "--scope", "intra", "--sizes", "8", "-n", "10", "--output", "r.jsonl")
+	if err := cmd.Run(); code(err) != exitFine {
+		t.Fatalf("exit %d\n%s\n%s", code(err), out, errs)
+	}
+	before, err := os.ReadFile(filepath.Join(cmd.Dir, "r.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ local, env, want string }{
+		{"2x2", "", "local0, local1"},
+		{"1x3", "", "3"},
+		{"1x2", "NCCL_BUFFSIZE=1048576", "NCCL_BUFFSIZE"},
+	} {
+		again, _, errs := command(t, "run", "--local", c.local, "--op", "broadcast", "--scope", "intra", "--sizes", "64", "-n", "10", "--resume", "r.jsonl")
+		again.Dir, again.Env = cmd.Dir, append(again.Env, c.env)
+		if err := again.Run(); code(err) != exitUsage || !strings.Contains(errs.String(), c.want) {
+			t.Errorf("%s %s: exit %d\n%s", c.local, c.env, code(err), errs)
+		}
+		if after, err := os.ReadFile(filepath.Join(cmd.Dir, "r.jsonl")); err != nil || !bytes.Equal(before, after) {
+			t.Errorf("%s %s: the file changed (%v)", c.local, c.env, err)
+		}
+	}
+}
+
 func TestUsage(t *testing.T) {
 	for args, want := range map[string]string{
 		"run --op all_redcue":            "all_reduce",

@@ -47,6 +47,11 @@ func (f *runFlags) run(ctx context.Context, out, errs io.Writer, req *coordinato
 	if err != nil {
 		return err
 	}
+	if len(file.kept) > 0 {
+		if err := coordinator.Resumes(file.kept[0], nodes, req.Settings); err != nil {
+			return usageError{fmt.Errorf("cannot resume %s: %w; leave out --resume to start a new run", file.path, err)}
+		}
+	}
 	show := newScreen(out, errs, f)
 	all := file.kept
 	for launch := 0; launch < f.launches && err == nil; launch++ {
