@@ -80,7 +80,11 @@ func (b *builder) task(t *touch, src, dst []spot, size int64, steps int32) {
 	k.end = int32(len(p.spots))
 	p.most = max(p.most, len(src), len(dst))
 	total := b.c.Count * int64(b.c.Dtype.Size())
-	k.stream = !b.c.InPlace && (total >= streamCopy || len(src) > 1 && total >= streamCombine)
+	if len(src) > 1 { // in place a destination is a source, and so in the caches
+		k.stream = !b.c.InPlace && total >= streamCombine
+	} else {
+		k.stream = total >= streamCopy
+	}
 	if len(b.known) > 1 && size >= shareFrom {
 		k.block = roundUp(max(shareBlock, (size+maxBlocks-1)/maxBlocks), pageBytes)
 	}

@@ -265,3 +265,35 @@ func TestPeers(t *testing.T) {
 		}
 	}
 }
+
+// Large copies bypass the caches wherever they go: a copy's destination is never
+// its source. A combination does so out of place only.
+func TestWhatStreams(t *testing.T) {
+	for _, c := range []struct {
+		op            Op
+		inPlace, want bool
+	}{{Broadcast, false, true}, {Broadcast, true, true}, {AllGather, true, true}, {AllReduce, false, true}, {AllReduce, true, false}} {
+		hub, abort := NewHub(2, &Abort{}), &Abort{}
+		streams := false
+		for me := range 2 {
+			r, err := NewRank(Team{Global: []int{0, 1}, Me: me}, hub, nil, abort)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := New(c.op, "direct", Params{Ranks: 2})
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := r.Compile(Case{Op: c.op, Dtype: reduce.Float, Count: 4 << 20, InPlace: c.inPlace, Schedule: s})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, k := range p.tasks {
+				streams = streams || k.stream
+			}
+		}
+		if streams != c.want {
+			t.Errorf("%s of 16 MiB, in place %t: streams %t, want %t", c.op, c.inPlace, streams, c.want)
+		}
+	}
+}
