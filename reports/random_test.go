@@ -65,6 +65,8 @@ func fill(r *rand.Rand, v reflect.Value) {
 		v.SetBool(r.IntN(2) == 0)
 	case reflect.Int, reflect.Int64:
 		v.SetInt(r.Int64N(1000))
+	case reflect.Uint64:
+		v.SetUint([]uint64{0, 7, 1<<64 - 1}[r.IntN(3)])
 	default:
 		panic("random Result: no rule for " + v.Kind().String())
 	}

@@ -25,7 +25,7 @@ type Result struct {
 	Auto      bool      `json:"auto,omitempty"` // the algorithm was chosen by "auto"
 	Engine    string    `json:"engine"`         // "native"
 	Scope     string    `json:"scope"`          // "intra", "cross", "global"
-	Link      string    `json:"link"`           // "memory", "tcp", "memory+tcp"
+	Link      string    `json:"link"`           // "memory", "tcp", "memory+verbs", …
 	Memory    string    `json:"memory"`         // "host"
 	Dtype     string    `json:"dtype"`
 	Redop     string    `json:"redop,omitempty"`
@@ -48,6 +48,8 @@ type Result struct {
 	Wrong     *int64    `json:"wrong,omitempty"`    // elements; absent: not checked
 	Predicted *float64  `json:"predicted,omitempty"`
 	Limit     *Limit    `json:"limit,omitempty"`
+	Verbs     *Verbs    `json:"verbs,omitempty"`    // how data went over RC queue pairs; absent: none did
+	Counters  []Counter `json:"counters,omitempty"` // hardware counters that moved while the size was measured
 
 	Config map[string]string `json:"config,omitempty"` // effective settings by NCCL's or our name
 	Notes  []string          `json:"notes,omitempty"`
@@ -61,6 +63,25 @@ type Limit struct {
 	Name string  `json:"name"` // "memory bandwidth", "loopback stream"
 	GBps float64 `json:"gb_per_s"`
 	How  string  `json:"how"` // how it was measured
+}
+
+// Verbs says over which queue pairs a size's data went between nodes.
+type Verbs struct {
+	Rails      []string `json:"rails"`      // by global rank: "mlx5_0:1 GID 3: 10.0.0.1 v2"
+	QPs        int      `json:"qps"`        // of a connection
+	MTU        int      `json:"mtu"`        // bytes: the least that two peers agreed on
+	Attributes []string `json:"attributes"` // what devices say of the queue pairs, each different text once
+}
+
+// Counter is what a hardware counter did while a size was measured, on all
+// devices of all nodes that have it.
+type Counter struct {
+	Name      string `json:"name"`                // as the device names it: "port_xmit_discards", "hw_counters/out_of_sequence"
+	Add       uint64 `json:"add"`                 // over all devices
+	Devices   int    `json:"devices"`             // on how many it moved
+	Most      string `json:"most"`                // where it moved most: "node1 mlx5_0:1"
+	MostAdd   uint64 `json:"most_add"`            // by how much there
+	Saturated bool   `json:"saturated,omitempty"` // some device's counter is stuck at its greatest value and says nothing
 }
 
 // Check says what is wrong with a record, for one that came from elsewhere.
