@@ -59,8 +59,9 @@ type CaseBody struct {
 	Channels  int      `json:"channels"`
 	Rotate    bool     `json:"rotate"`
 	Huge      bool     `json:"huge"`
-	Addrs     []string `json:"addrs"`    // data address of each node
-	Machines  []string `json:"machines"` // of each node: equal where they share a clock
+	Groups    [][]int  `json:"groups,omitempty"` // global ranks of each group; absent: those of the scope
+	Addrs     []string `json:"addrs"`            // data address of each node
+	Machines  []string `json:"machines"`         // of each node: equal where they share a clock
 }
 
 // CaseReply says what a node understood. Digests of all nodes must agree.
@@ -91,7 +92,7 @@ const (
 // BatchReply is what the ranks of one node measured.
 type BatchReply struct {
 	Seconds []float64 `json:"seconds"`  // of each iteration: the slowest local rank, for one collective
-	RankP50 []float64 `json:"rank_p50"` // of each local rank
+	RankP50 []float64 `json:"rank_p50"` // of each local rank; 0 for one that is in no group
 	// Starts of the first iterations (at most 256), by group that has ranks
 	// here, s on the clock of the group's first rank.
 	Starts []GroupStarts `json:"starts,omitempty"`
@@ -155,6 +156,30 @@ func Groups(scope string, nodes []PlanNode) ([][]int, error) {
 		}
 	}
 	return groups, nil
+}
+
+// GroupsOf are the groups of a case: its own, or those of its scope. A rank is
+// in one group at most; ranks without one sit the case out.
+func GroupsOf(b CaseBody, nodes []PlanNode) ([][]int, error) {
+	if b.Groups == nil {
+		return Groups(b.Scope, nodes)
+	}
+	if len(b.Groups) == 0 || len(b.Groups[0]) == 0 {
+		return nil, fmt.Errorf("scope %s: no groups of ranks", b.Scope)
+	}
+	seen := make([]bool, total(nodes))
+	for i, g := range b.Groups {
+		if len(g) != len(b.Groups[0]) {
+			return nil, fmt.Errorf("scope %s: group 0 has %d ranks and group %d has %d", b.Scope, len(b.Groups[0]), i, len(g))
+		}
+		for _, r := range g {
+			if r < 0 || r >= len(seen) || seen[r] {
+				return nil, fmt.Errorf("scope %s group %d: rank %d is not one of the %d ranks, or is in two groups", b.Scope, i, r, len(seen))
+			}
+			seen[r] = true
+		}
+	}
+	return b.Groups, nil
 }
 
 // NodeOf says on which node a global rank lives.

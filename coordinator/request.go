@@ -80,6 +80,7 @@ type Case struct {
 	count   int64
 	inPlace bool
 	groups  [][]int
+	pairs   []reports.Pair // of scope "pairs": what each group is
 	params  collectives.Params
 	pieces  int
 }

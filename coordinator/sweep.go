@@ -68,6 +68,9 @@ func (s *Sweep) Measure(ctx context.Context, c Case) (reports.Result, error) {
 		Root: c.params.Root, Count: c.count, InPlace: c.inPlace, Pieces: c.pieces, Channels: c.params.Channels,
 		Rotate: s.req.Rotate, Huge: s.req.Huge, Addrs: s.addrs, Machines: s.machines,
 	}
+	if c.pairs != nil {
+		body.Groups = c.groups
+	}
 	heavy := grace + time.Duration(float64(c.bytes)/100e6*float64(time.Second)) // touch and fill at 100 MB/s at worst
 	replies, err := ask[CaseReply](ctx, s, KindCase, func(int) any { return body }, heavy)
 	if err != nil {
@@ -121,7 +124,7 @@ func (s *Sweep) Blank(c Case) reports.Result {
 	res := reports.Result{
 		Format: 1, Time: time.Now().UTC(), Run: s.Run, Launch: s.Launch, Op: c.op.String(), Algorithm: c.algo, Auto: c.auto,
 		Engine: "native", Scope: c.scope, Memory: "host", Dtype: s.req.Dtype.String(), Ranks: len(c.groups[0]), Nodes: len(s.Nodes),
-		Groups: len(c.groups), Bytes: c.count * int64(s.req.Dtype.Size()), Count: c.count, InPlace: c.inPlace,
+		Groups: len(c.groups), Pairs: c.pairs, Bytes: c.count * int64(s.req.Dtype.Size()), Count: c.count, InPlace: c.inPlace,
 		Mode: s.req.Mode, Aggregate: s.req.Aggregate, Config: s.req.Settings, Source: s.Source,
 	}
 	if res.Bytes != c.bytes {

@@ -54,7 +54,7 @@ func (r *Result) key() string {
 	}
 	return fmt.Sprintf("%q", []string{
 		r.Run, r.Op, r.Algorithm, strconv.FormatBool(r.Auto), r.Engine, r.Scope, r.Memory, r.Dtype, r.Redop, root,
-		fmt.Sprint(r.Ranks, r.Nodes, r.Groups, r.Bytes, r.InPlace, r.Aggregate, r.Config), r.Mode,
+		fmt.Sprint(r.Ranks, r.Nodes, r.Groups, r.Pairs, r.Bytes, r.InPlace, r.Aggregate, r.Config), r.Mode,
 	})
 }
 

@@ -23,6 +23,12 @@ func random(r *rand.Rand) Result {
 	if res.Limit != nil {
 		res.Limit.GBps = 1 + r.Float64()
 	}
+	if n := len(res.Pairs); n > 0 {
+		res.Groups, res.Hosts = n, []string{"a", "b", "c"}
+		for i := range res.Pairs {
+			res.Pairs[i] = Pair{A: i % 3, B: (i + 1) % 3, Rail: r.IntN(8)}
+		}
+	}
 	return res
 }
 

@@ -33,6 +33,7 @@ type Result struct {
 	Ranks     int       `json:"ranks"`           // of one group
 	Nodes     int       `json:"nodes"`           // of the run
 	Groups    int       `json:"groups"`          // that ran at once
+	Pairs     []Pair    `json:"pairs,omitempty"` // of scope "pairs": what each group is
 	Bytes     int64     `json:"bytes"`           // S, the whole buffer
 	Asked     int64     `json:"asked,omitempty"` // size asked for, where rounding to whole blocks changed it
 	Count     int64     `json:"count"`           // elements, as nccl-tests counts them
@@ -56,6 +57,15 @@ type Result struct {
 	Hosts  []string          `json:"hosts,omitempty"` // by node
 	Source string            `json:"source"`          // "busbw VERSION"
 	Error  string            `json:"error,omitempty"` // this size failed: who, where, what
+}
+
+// Pair is two nodes that were measured with each other, by their index in
+// Hosts: rank 0 of the group is on A, rank 1 on B. Rail is the local index of
+// both ranks.
+type Pair struct {
+	A    int `json:"a"`
+	B    int `json:"b"`
+	Rail int `json:"rail"`
 }
 
 // Limit is the most that this machine allows one rank's busbw to be.
@@ -105,6 +115,11 @@ func (r *Result) Check() error {
 		return fmt.Errorf("skew of %g s: want a time", *r.Skew)
 	case r.Predicted != nil && !aTime(*r.Predicted):
 		return fmt.Errorf("prediction of %g s: want a time", *r.Predicted)
+	}
+	for i, p := range r.Pairs {
+		if n := len(r.Hosts); len(r.Pairs) != r.Groups || p.A < 0 || p.A >= n || p.B < 0 || p.B >= n || p.A == p.B || p.Rail < 0 || p.Rail > maxRanks {
+			return fmt.Errorf("pair %d of %d is %+v, with %d hosts and %d groups: want two of the hosts for each group", i, len(r.Pairs), p, n, r.Groups)
+		}
 	}
 	for i, s := range r.Seconds {
 		if !aTime(s) {

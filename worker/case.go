@@ -62,7 +62,7 @@ func (r *runner) read(b coordinator.CaseBody) (*liveCase, error) {
 	}
 	c := &liveCase{}
 	var err error
-	if c.groups, err = coordinator.Groups(b.Scope, r.plan.Nodes); err != nil {
+	if c.groups, err = coordinator.GroupsOf(b, r.plan.Nodes); err != nil {
 		return nil, err
 	}
 	if c.Op, err = collectives.ParseOp(b.Op); err != nil {
@@ -84,6 +84,10 @@ func (r *runner) read(b coordinator.CaseBody) (*liveCase, error) {
 	c.Root, c.Count, c.InPlace = b.Root, b.Count, b.InPlace
 	for _, k := range r.ranks {
 		k.group = slices.IndexFunc(c.groups, func(g []int) bool { return slices.Contains(g, k.global) })
+		if k.group < 0 { // it sits this case out
+			k.current.Store(nil)
+			continue
+		}
 		k.me = slices.Index(c.groups[k.group], k.global)
 		k.apart = slices.ContainsFunc(c.groups[k.group], func(g int) bool {
 			return b.Machines[coordinator.NodeOf(r.plan.Nodes, g)] != b.Machines[r.plan.Node]
@@ -127,7 +131,11 @@ func (r *runner) connect(ctx context.Context, c *liveCase, b coordinator.CaseBod
 // linkName says what carries the data of this node's ranks.
 func (r *runner) linkName() string {
 	memory, tcp := false, false
-	for _, k := range r.ranks {
+	players := r.players()
+	if len(players) == 0 {
+		return ""
+	}
+	for _, k := range players {
 		t := r.team(r.live, k)
 		memory, tcp = memory || t.Together(), tcp || t.Apart()
 	}
@@ -180,8 +188,8 @@ func (r *runner) progress() *coordinator.Progress {
 	var slowest *coordinator.Progress
 	for _, k := range r.ranks {
 		x := k.current.Load()
-		if x == nil {
-			return nil
+		if x == nil { // not yet, or not in this case
+			continue
 		}
 		p := x.Progress()
 		if slowest == nil || p.Runs < uint64(slowest.Iteration) {

@@ -22,7 +22,7 @@ type rank struct {
 	exec    *collectives.Rank
 	current atomic.Pointer[collectives.Rank] // exec, for the heartbeat
 	program *collectives.Program
-	group   int // index of its group in the scope
+	group   int // index of its group in the case; −1: it has none
 	me      int // in the group
 	slots   slots
 	next    int // slot of the next run
@@ -51,12 +51,23 @@ func newRank(global int) *rank {
 	return k
 }
 
-// each runs f on every rank's thread at once and waits for all. It returns the
+// players are the ranks that are in a group of the current case.
+func (r *runner) players() (in []*rank) {
+	for _, k := range r.ranks {
+		if k.group >= 0 {
+			in = append(in, k)
+		}
+	}
+	return in
+}
+
+// each runs f on the thread of every rank of the case at once and waits for all. It returns the
 // error to report: the run's first if there is one, for it is the cause.
 func (r *runner) each(f func(*rank) error) error {
-	errs := make([]error, len(r.ranks))
+	players := r.players()
+	errs := make([]error, len(players))
 	var wg sync.WaitGroup
-	for i, k := range r.ranks {
+	for i, k := range players {
 		wg.Add(1)
 		k.work <- func() {
 			defer wg.Done()
@@ -162,6 +173,10 @@ func (r *runner) batch(b coordinator.BatchBody) (any, error) {
 	}
 	reply := coordinator.BatchReply{Seconds: make([]float64, b.Iterations)}
 	for _, k := range r.ranks {
+		if k.group < 0 {
+			reply.RankP50 = append(reply.RankP50, 0)
+			continue
+		}
 		for i, s := range k.seconds {
 			reply.Seconds[i] = max(reply.Seconds[i], s)
 		}

@@ -148,7 +148,7 @@ func (r *runner) allocate(c *liveCase, b coordinator.CaseBody) (refused string, 
 		}
 	}
 	have = have / 10 * 9 / int64(max(1, sharers))
-	for _, k := range r.ranks {
+	for _, k := range r.players() {
 		have += k.slots.held() // is given back before more is taken
 	}
 	need := r.planSlots(c, b.Rotate)
@@ -163,9 +163,10 @@ func (r *runner) allocate(c *liveCase, b coordinator.CaseBody) (refused string, 
 }
 
 func (r *runner) planSlots(c *liveCase, rotate bool) (need int64) {
-	for _, k := range r.ranks {
+	players := r.players()
+	for _, k := range players {
 		k.next = 0
-		k.slots.plan(k, c, rotate, len(r.ranks))
+		k.slots.plan(k, c, rotate, len(players))
 		need += k.slots.bytes()
 	}
 	return need
