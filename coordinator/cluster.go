@@ -20,7 +20,8 @@ type JoinOptions struct {
 	Want     Want           // which of our addresses the others are told
 	Version  string
 	Log      *slog.Logger
-	Patience time.Duration // for the first seed to answer; 0: 10 s
+	Patience time.Duration                           // for the first seed to answer; 0: 10 s
+	Waiting  func(why error, patience time.Duration) // told once, when no seed answers at first; nil: nobody
 }
 
 // Cluster is a coordinator's membership.
@@ -50,13 +51,16 @@ func Join(ctx context.Context, o JoinOptions) (*Cluster, error) {
 		patience = 10 * time.Second
 	}
 	deadline := time.Now().Add(patience)
-	for {
+	for told := false; ; told = true {
 		err = g.Join()
 		if err == nil {
 			return c, nil
 		}
-		if errors.Is(err, ErrSecret) || time.Now().After(deadline) {
+		if errors.Is(err, ErrSecret) || errors.Is(err, errNoHost) || time.Now().After(deadline) {
 			return nil, errors.Join(err, c.Close())
+		}
+		if !told && o.Waiting != nil {
+			o.Waiting(err, patience)
 		}
 		select {
 		case <-ctx.Done():
@@ -140,11 +144,17 @@ func (c *Cluster) WaitWorkers(ctx context.Context, n int, progress func(have int
 		}
 		select {
 		case <-ctx.Done():
-			return ws, fmt.Errorf("%d of %d workers are there: %w%s", len(ws), n, ctx.Err(), c.unusable())
+			return ws, fmt.Errorf("%d of %d workers are there%s: start the missing ones, or ask for fewer with --nodes; busbw members shows who is there%w", len(ws), n, c.unusable(), silent{ctx.Err()})
 		case <-changed:
 		}
 	}
 }
+
+// silent adds an error that callers match and people need not read.
+type silent struct{ error }
+
+func (silent) Error() string   { return "" }
+func (s silent) Unwrap() error { return s.error }
 
 // unusable tells of members that are there and cannot be used.
 func (c *Cluster) unusable() string {
@@ -180,7 +190,8 @@ func (c *Cluster) NodeInfo(ctx context.Context, m Member) (info NodeInfo, err er
 	return info, err
 }
 
-// PlanNodes are members as the nodes of a plan. ranks 0: as each offers.
+// PlanNodes are members as the nodes of a plan. ranks 0: as each offers. Nodes
+// of one host name are told apart by a number: gpu1, gpu1#2.
 func PlanNodes(members []Member, ranks int) ([]PlanNode, error) {
 	var out []PlanNode
 	for _, m := range members {
@@ -191,7 +202,11 @@ func PlanNodes(members []Member, ranks int) ([]PlanNode, error) {
 		if n < 1 || n > maxRanks {
 			return nil, fmt.Errorf("node %s offers %d ranks; start it with --ranks, or give busbw run --ranks", m, m.Ranks)
 		}
-		out = append(out, PlanNode{ID: m.ID, Host: m.Host, Addr: m.Data.Addr.String(), Ranks: n})
+		host := m.Host
+		for i := 2; slices.ContainsFunc(out, func(p PlanNode) bool { return p.Host == host }); i++ {
+			host = fmt.Sprintf("%s#%d", m.Host, i)
+		}
+		out = append(out, PlanNode{ID: m.ID, Host: host, Addr: m.Data.Addr.String(), Ranks: n})
 	}
 	return out, nil
 }

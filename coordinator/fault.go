@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Failure is the one error that ends a launch: the culprit, and what the
@@ -25,16 +26,28 @@ func NodeName(nodes []PlanNode, i int) string {
 	return fmt.Sprintf("node %d (%s)", i, clean(nodes[i].Host, maxHost))
 }
 
+// doing says what commands do, for people.
+var doing = map[string]string{
+	KindOpen:   "while opening its data address",
+	KindLimits: "while measuring the limits of its machine",
+	KindCase:   "while preparing this size",
+	KindCheck:  "while checking data",
+	KindBatch:  "while measuring",
+}
+
 // Error is one line: who, where, what; then how far it had come and what
 // followed from it.
 func (f *Failure) Error() string {
 	var b strings.Builder
 	b.WriteString(f.say(f.Fault))
-	if f.During != "" {
-		fmt.Fprintf(&b, "; during %q", f.During)
+	if does := doing[f.During]; does != "" {
+		b.WriteString(", " + does)
 	}
-	if f.Last != nil {
-		fmt.Fprintf(&b, "; last completed: rank %d, iteration %d, step %d", f.Last.Rank, f.Last.Iteration, f.Last.Step)
+	if f.Last != nil && f.Last.Iteration > 0 {
+		fmt.Fprintf(&b, "; rank %d had done %d iterations", f.Last.Rank, f.Last.Iteration)
+		if f.Last.Step > 0 {
+			fmt.Fprintf(&b, " and %d steps of the next", f.Last.Step)
+		}
 	}
 	if f.Suspect >= 0 {
 		fmt.Fprintf(&b, "; suspect is %s", NodeName(f.Nodes, f.Suspect))
@@ -130,7 +143,7 @@ func (j *Job) late() *Failure {
 			slow = i
 		}
 	}
-	text := fmt.Sprintf("no answer to %q within %s", j.kind, j.timeout)
+	text := fmt.Sprintf("no answer to %q within %s", j.kind, j.timeout.Round(time.Millisecond))
 	switch {
 	case len(names) == len(j.nodes) && len(names) > 1:
 		text += fmt.Sprintf("; none of the %d nodes answered", len(names))

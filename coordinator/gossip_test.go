@@ -165,7 +165,7 @@ func TestWrongSecret(t *testing.T) {
 
 func TestJoinNobody(t *testing.T) {
 	_, err := Join(t.Context(), JoinOptions{Secret: newSecret(t), Seeds: []string{"127.0.0.1:1"}, Bind: loopback, Log: slog.New(slog.DiscardHandler), Patience: time.Second})
-	if err == nil || errors.Is(err, ErrSecret) || !strings.Contains(err.Error(), "127.0.0.1:1") || !strings.Contains(err.Error(), "refused") {
+	if err == nil || errors.Is(err, ErrSecret) || !strings.Contains(err.Error(), "127.0.0.1:1") || !strings.Contains(err.Error(), "nobody listens") {
 		t.Errorf("%v", err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)

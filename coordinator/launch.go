@@ -77,7 +77,10 @@ func (s *Session) each(ctx context.Context, limit time.Duration, do func(ctx con
 			first, failed = cmp.Or(first, err), failed+1
 		}
 	}
-	if failed > 1 {
+	switch {
+	case failed == 2:
+		return fmt.Errorf("%w (and one more node failed)", first)
+	case failed > 2:
 		return fmt.Errorf("%w (and %d more nodes failed)", first, failed-1)
 	}
 	return first

@@ -44,15 +44,28 @@ func timing(local bool) *memberlist.Config {
 // ErrSecret marks a member that answered, but not in our language.
 var ErrSecret = errors.New("it answers but cannot be understood: does it have the same secret?")
 
-// joinCause tells a wrong secret from an absent member. memberlist has no
-// error values for it: a member that cannot decrypt closes the connection.
+// joinCause says why no seed took this member. memberlist has no error values
+// for it.
 func joinCause(err error) error {
 	text := err.Error()
-	if strings.Contains(text, "EOF") || strings.Contains(text, "decrypt") || strings.Contains(text, "connection reset") {
+	switch {
+	case strings.Contains(text, "EOF"), strings.Contains(text, "decrypt"), strings.Contains(text, "connection reset"):
 		return ErrSecret
+	case strings.Contains(text, "no such host"):
+		return errNoHost
+	case strings.Contains(text, "connection refused"):
+		return errors.New("nobody listens there: start busbw worker on that machine, or correct --join")
+	case strings.Contains(text, "timeout"), strings.Contains(text, "timed out"):
+		return errors.New("no answer: is the machine up, and does a firewall let TCP and UDP of that port through?")
+	case strings.Contains(text, "no route"), strings.Contains(text, "unreachable"):
+		return errors.New("no route to that machine")
 	}
-	return errors.New(clean(text, 500))
+	text = strings.TrimPrefix(clean(text, 500), "1 error occurred:")
+	return errors.New(strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(text), "*")))
 }
+
+// errNoHost does not get better by waiting.
+var errNoHost = errors.New("that name is not known here: use an IP address, or correct --join")
 
 // seedAddr completes "HOST" or "HOST:PORT" or a bare IPv6 address.
 func seedAddr(s string) (string, error) {
@@ -87,7 +100,7 @@ func (*metaDelegate) MergeRemoteState(_ []byte, _ bool) {}
 // warnings passes on memberlist's warnings and errors, not its chatter. One
 // that begins with the same words comes every second while its cause lasts; it
 // is passed on once a minute. Sending on a port that Leave has closed is no
-// news.
+// news, and a name that cannot be resolved is Join's own error.
 type warnings struct {
 	log  *slog.Logger
 	mu   sync.Mutex
@@ -96,7 +109,7 @@ type warnings struct {
 
 func (w *warnings) Write(line []byte) (int, error) {
 	for _, level := range []string{"[WARN] memberlist: ", "[ERR] memberlist: "} {
-		if _, msg, ok := strings.Cut(string(line), level); ok && !strings.Contains(msg, net.ErrClosed.Error()) && w.fresh(msg) {
+		if _, msg, ok := strings.Cut(string(line), level); ok && !strings.Contains(msg, net.ErrClosed.Error()) && !strings.Contains(msg, "failed to resolve") && w.fresh(msg) {
 			w.log.Warn("gossip: " + clean(msg, 300))
 		}
 	}

@@ -88,7 +88,7 @@ func (a *agent) start(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.job != nil && a.job.stopping() {
-		a.job.wait(stopPatience) // its end is a matter of milliseconds
+		a.job.wait(2 * stopPatience) // SIGKILL comes after stopPatience
 	}
 	switch {
 	case a.closing:

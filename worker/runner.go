@@ -158,7 +158,7 @@ func (r *runner) fault(err error) *coordinator.Fault {
 		f.Rank, f.Peer, f.Link = link.Rank, link.Peer, link.Link
 		f.Consequence = link.Consequence()
 	}
-	if p := r.progress(); p != nil && f.Rank >= 0 {
+	if p := r.progress(); p != nil && f.Rank >= 0 && p.Step >= 0 {
 		f.Step = fmt.Sprintf("iteration %d, step %d", p.Iteration, p.Step)
 	}
 	return f

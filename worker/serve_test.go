@@ -163,14 +163,14 @@ func TestFaults(t *testing.T) {
 		soon  time.Duration // for the verdict
 		want  []string
 	}{
-		{"crash", map[int]string{0: "shut", 1: "die out of luck"}, time.Minute, 5 * time.Second, []string{"node 1 (local1): its runner failed: exit status 1", "out of luck", `during "batch"`, "then node 0 (local0), rank 0 with peer rank 2 on node 1 (local1) over tcp: peer closed"}},
+		{"crash", map[int]string{0: "shut", 1: "die out of luck"}, time.Minute, 5 * time.Second, []string{"node 1 (local1): its runner failed: exit status 1", "out of luck", "while measuring", "then node 0 (local0), rank 0 with peer rank 2 on node 1 (local1) over tcp: peer closed"}},
 		{"panic", map[int]string{1: "panic at the disco"}, time.Minute, 5 * time.Second, []string{"node 1 (local1)", "exit status 2", "panic: at the disco"}},
 		{"killed", map[int]string{0: "kill"}, time.Minute, 5 * time.Second, []string{"node 0 (local0): its runner was killed by signal 9"}},
 		{"frozen", map[int]string{0: "freeze"}, time.Minute, 8 * time.Second, []string{"node 0 (local0): its runner is stopped"}},
 		{"error", map[int]string{0: "shut", 1: "fail reduce from 0 chunk 5: bad data"}, time.Minute, 5 * time.Second, []string{"node 1 (local1), rank 2 with peer rank 0 on node 0 (local0) over tcp at iteration 1 step 4: reduce from 0 chunk 5: bad data"}},
 		{"only consequences", map[int]string{0: "shut", 1: "hang"}, time.Minute, 6 * time.Second, []string{"node 0 (local0), rank 0 with peer rank 2", "suspect is node 1 (local1)"}},
 		{"garbage", map[int]string{1: "garbage"}, time.Minute, 5 * time.Second, []string{"node 1 (local1): its runner wrote what is no event", "this is no event"}},
-		{"slow", map[int]string{1: "progress"}, time.Second, 5 * time.Second, []string{"node 1 (local1), rank 2", `no answer to "batch" within 1s`, "all other nodes answered", "rank 2, iteration 7, step 3"}},
+		{"slow", map[int]string{1: "progress"}, time.Second, 5 * time.Second, []string{"node 1 (local1), rank 2", `no answer to "batch" within 1s`, "all other nodes answered", "rank 2 had done 7 iterations and 3 steps of the next"}},
 		{"deaf", map[int]string{0: "deaf"}, time.Second, 5 * time.Second, []string{`node 0 (local0)`, `no answer to "batch" within 1s`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -77,6 +77,9 @@ func (c *clusterFlags) enter(ctx context.Context, errs io.Writer) (*coordinator.
 	}
 	return coordinator.Join(ctx, coordinator.JoinOptions{
 		Secret: secret, Seeds: c.join, Bind: c.gossipAddr(0), Want: c.want(), Version: version, Log: logger(errs),
+		Waiting: func(why error, patience time.Duration) {
+			fmt.Fprintf(errs, "%v; trying for %s\n", why, patience)
+		},
 	})
 }
 

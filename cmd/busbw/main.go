@@ -68,9 +68,7 @@ A worker runs on each node; workers find each other by gossip; busbw run drives 
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(runCommand(), workerCommand(), membersCommand(), reportCommand(), versionCommand(), runnerCommand())
 	for _, c := range append(root.Commands(), root) {
-		c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-			return usageError{fmt.Errorf("%w; see %s --help", err, c.CommandPath())}
-		})
+		c.SetFlagErrorFunc(flagError)
 	}
 	return root
 }

@@ -55,11 +55,14 @@ NCCL variables that are honoured, with NCCL's meaning; --algo wins over NCCL_ALG
   busbw run --op broadcast -d bfloat16 -n 100 -w 20 --format nccl`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("stepbytes") && !cmd.Flags().Changed("stepfactor") {
+				f.factor = 1
+			}
 			req, err := f.request()
 			if err != nil {
 				return usageError{err}
 			}
-			if err := f.valid(); err != nil {
+			if err := f.valid(req); err != nil {
 				return usageError{err}
 			}
 			return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), req)
@@ -69,8 +72,8 @@ NCCL variables that are honoured, with NCCL's meaning; --algo wins over NCCL_ALG
 	fl.SortFlags = false
 	fl.VarP(&f.minBytes, "minbytes", "b", "smallest size")
 	fl.VarP(&f.maxBytes, "maxbytes", "e", "largest size")
-	fl.IntVarP(&f.factor, "stepfactor", "f", 8, "multiply the size by this; 1 uses -i")
-	fl.VarP(&f.stepBytes, "stepbytes", "i", "add this to the size, with -f 1")
+	fl.IntVarP(&f.factor, "stepfactor", "f", 8, "multiply the size by this; 1 adds -i instead (nccl-tests' default)")
+	fl.VarP(&f.stepBytes, "stepbytes", "i", "add this to the size (implies -f 1)")
 	fl.StringSliceVar(&f.sizes, "sizes", nil, "exactly these sizes, instead of -b -e -f -i")
 	fl.IntVarP(&f.iters, "iters", "n", 0, "timed iterations of each size (0: as many as fit --time)")
 	fl.IntVarP(&f.warmup, "warmup_iters", "w", -1, "warm-up iterations (-1: until two windows agree within 5 %)")
@@ -101,8 +104,8 @@ NCCL variables that are honoured, with NCCL's meaning; --algo wins over NCCL_ALG
 	return cmd
 }
 
-// valid checks what has nothing to do with the request itself.
-func (f *runFlags) valid() error {
+// valid finds what is wrong before anything is started.
+func (f *runFlags) valid(req *coordinator.Request) error {
 	if err := knownFormat(f.format); err != nil {
 		return err
 	}
@@ -113,11 +116,14 @@ func (f *runFlags) valid() error {
 		if f.nodes != 0 || f.ranks != 0 {
 			return fmt.Errorf("--nodes and --ranks go with --join; on this machine use --local NODESxRANKS")
 		}
-		_, _, err := parseLocal(f.local)
+		nodes, ranks, err := parseLocal(f.local)
+		if err == nil {
+			_, _, err = req.Cases(slices.Repeat([]coordinator.PlanNode{{Ranks: ranks}}, nodes))
+		}
 		return err
 	}
-	if f.nodes < 0 || f.ranks < 0 {
-		return fmt.Errorf("--nodes and --ranks cannot be negative")
+	if f.nodes < 0 || f.ranks < 0 || f.ranks > 1024 {
+		return fmt.Errorf("--nodes and --ranks cannot be negative, and a node has at most 1024 ranks")
 	}
 	return f.cluster.valid()
 }

@@ -59,6 +59,9 @@ func sweepSizes(minBytes, maxBytes, step int64, factor int) ([]int64, error) {
 	if minBytes > maxBytes {
 		return nil, fmt.Errorf("-b %d is more than -e %d", minBytes, maxBytes)
 	}
+	if factor < 1 {
+		return nil, fmt.Errorf("-f %d: want a factor above 1, or 1 to add -i", factor)
+	}
 	const most = 10000
 	var out []int64
 	for n := minBytes; ; {

@@ -44,7 +44,7 @@ func TestSweepSizes(t *testing.T) {
 			t.Errorf("%+v: %v, %v", c, got, err)
 		}
 	}
-	for _, c := range [][4]int64{{64, 8, 1, 2}, {8, 64, 0, 1}, {0, 1 << 40, 1, 1}} {
+	for _, c := range [][4]int64{{64, 8, 1, 2}, {8, 64, 0, 1}, {8, 64, 1, 0}, {0, 1 << 40, 1, 1}} {
 		if got, err := sweepSizes(c[0], c[1], c[2], int(c[3])); err == nil {
 			t.Errorf("%v: %v, want an error", c, got[:3])
 		}
