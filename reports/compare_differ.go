@@ -1,0 +1,269 @@
+package reports
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Differ is one thing that is not the same on all sides.
+type Differ struct {
+	What    string   `json:"what"`
+	Values  []string `json:"values"`            // by side; several of one side with commas
+	Follows bool     `json:"follows,omitempty"` // an outcome, not something that was set
+}
+
+// given are the dimensions that somebody chose; settings of Config are such
+// too. They tell rows apart where they differ within one side.
+var given = []string{"algorithm", "engine", "memory", "mode", "aggregate", "ranks", "nodes", "groups", "hosts"}
+
+// shape are those that say which nodes took part: one thing, not four.
+var shape = []string{"ranks", "nodes", "groups", "hosts"}
+
+// outcomes are the dimensions that follow from others, and the version.
+var outcomes = []string{"version", "link", "chosen algorithm"}
+
+// unset stands for a setting that a record does not have.
+const unset = "(unset)"
+
+// dimension is a record's value of one: of a setting where it has no other
+// meaning.
+func dimension(r *Result, what string) string {
+	switch what {
+	case "algorithm":
+		return r.wanted()
+	case "engine":
+		return r.Engine
+	case "memory":
+		return r.Memory
+	case "mode":
+		return r.Mode
+	case "aggregate":
+		return strconv.Itoa(r.Aggregate)
+	case "ranks":
+		return strconv.Itoa(r.Ranks)
+	case "nodes":
+		return strconv.Itoa(r.Nodes)
+	case "groups":
+		return strconv.Itoa(r.Groups)
+	case "hosts":
+		return strings.Join(r.Hosts, " ")
+	case "version":
+		return r.Source
+	case "link":
+		return r.Link
+	case "chosen algorithm":
+		if r.Auto {
+			return r.Algorithm
+		}
+		return ""
+	}
+	if v, ok := r.Config[what]; ok {
+		if secret(what) {
+			return redacted
+		}
+		return v
+	}
+	return unset
+}
+
+// configured lists the settings of all records.
+func configured(sides []Side) []string {
+	names := map[string]string{}
+	for _, s := range sides {
+		for i := range s.Results {
+			for k := range s.Results[i].Config {
+				names[k] = ""
+			}
+		}
+	}
+	return sortedKeys(names)
+}
+
+// within lists the dimensions that differ within one case of one side.
+func within(sides []Side) (apart []string) {
+	for _, d := range slices.Concat(given, configured(sides)) {
+		if slices.ContainsFunc(sides, func(s Side) bool { return varies(s.Results, d) }) {
+			apart = append(apart, d)
+		}
+	}
+	return apart
+}
+
+func varies(results []Result, d string) bool {
+	seen := map[string]string{}
+	for i := range results {
+		k, v := results[i].caseKey(), dimension(&results[i], d)
+		if old, ok := seen[k]; ok && old != v {
+			return true
+		}
+		seen[k] = v
+	}
+	return false
+}
+
+// differences names what is not the same on all sides of the rows, and warns
+// where a difference cannot be put down to one thing.
+func (c *Comparison) differences(sides []Side, cases map[string][][]Result, order, apart []string) {
+	for _, d := range slices.Concat(given, configured(sides), outcomes) {
+		if slices.Contains(apart, d) {
+			continue
+		}
+		values := make([][]string, len(sides))
+		differ := false
+		for _, k := range order {
+			var first *string
+			for i, rs := range cases[k] {
+				for j := range rs {
+					v := dimension(&rs[j], d)
+					values[i] = appendNew(values[i], v)
+					if first == nil {
+						first = &v
+					}
+					differ = differ || *first != v
+				}
+			}
+		}
+		if !differ {
+			continue
+		}
+		one := Differ{What: d, Follows: slices.Contains(outcomes[1:], d)}
+		for _, v := range values {
+			one.Values = append(one.Values, strings.Join(v, ", "))
+		}
+		c.Differ = append(c.Differ, one)
+	}
+	c.warn(sides)
+}
+
+func (c *Comparison) warn(sides []Side) {
+	for i := 1; i < len(sides); i++ {
+		var set []string
+		for _, d := range c.Differ {
+			what := name(d.What)
+			if slices.Contains(shape, d.What) {
+				what = "nodes"
+			}
+			if !d.Follows && d.Values[0] != d.Values[i] {
+				set = appendNew(set, what)
+			}
+		}
+		if len(set) > 1 {
+			c.Warnings = append(c.Warnings, fmt.Sprintf("%s differs from %s in %d things (%s): no difference between them can be put down to one of these",
+				c.Sides[i].Label, c.Sides[0].Label, len(set), strings.Join(set, ", ")))
+		}
+		if gap := between(sides[0].Results, sides[i].Results); gap != "" {
+			c.Warnings = append(c.Warnings, fmt.Sprintf("%s and %s were measured one after the other, %s apart: a change of the machine between them would look the same; busbw sweep measures settings in turn",
+				c.Sides[0].Label, c.Sides[i].Label, gap))
+		}
+	}
+	for i, s := range sides {
+		for _, off := range switchedOff(s.Results[0].Config) {
+			c.Warnings = append(c.Warnings, fmt.Sprintf("%s: %s", c.Sides[i].Label, off))
+		}
+	}
+}
+
+// between is the time from the end of one set of records to the start of the
+// other; "" where they overlap or have no times.
+func between(a, b []Result) string {
+	first := func(rs []Result) (lo, hi time.Time) {
+		for i := range rs {
+			t := rs[i].Time
+			if t.IsZero() || t.Unix() == 0 {
+				continue
+			}
+			if lo.IsZero() || t.Before(lo) {
+				lo = t
+			}
+			if t.After(hi) {
+				hi = t
+			}
+		}
+		return lo, hi
+	}
+	alo, ahi := first(a)
+	blo, bhi := first(b)
+	if alo.IsZero() || blo.IsZero() {
+		return ""
+	}
+	gap := max(blo.Sub(ahi), alo.Sub(bhi))
+	if gap < 0 {
+		return ""
+	}
+	if gap < time.Minute {
+		return gap.Round(time.Second).String()
+	}
+	return strings.TrimSuffix(gap.Round(time.Minute).String(), "0s")
+}
+
+// switches are the values of NCCL's variables that switch a transport off
+// (NCCL's user guide, environment variables).
+var switches = []struct{ name, values, what string }{
+	{"NCCL_P2P_DISABLE", "1", "direct access between GPUs"},
+	{"NCCL_P2P_LEVEL", "LOC 0", "direct access between GPUs"},
+	{"NCCL_SHM_DISABLE", "1", "shared memory inside a node"},
+	{"NCCL_IB_DISABLE", "1", "RDMA"},
+	{"NCCL_NET_GDR_LEVEL", "LOC 0", "RDMA straight from GPU memory"},
+}
+
+// switchedOff says which settings switch a transport off.
+func switchedOff(config map[string]string) (all []string) {
+	for _, s := range switches {
+		if v := config[s.name]; v != "" && slices.Contains(strings.Fields(s.values), v) {
+			all = append(all, fmt.Sprintf("%s=%s switches %s off", s.name, v, s.what))
+		}
+	}
+	return all
+}
+
+// foreign says why sides have no case in common.
+func foreign(sides []Side, cases map[string][][]Result, order, apart []string) string {
+	var why []string
+	for _, d := range slices.Concat([]string{"op", "scope", "dtype", "size"}, apart) {
+		values := make([][]string, len(sides))
+		for _, k := range order {
+			for i, rs := range cases[k] {
+				for j := range rs {
+					values[i] = appendNew(values[i], name(fact(&rs[j], d)))
+				}
+			}
+		}
+		if slices.ContainsFunc(values[0], func(v string) bool {
+			return slices.ContainsFunc(values[1:], func(w []string) bool { return slices.Contains(w, v) })
+		}) {
+			continue
+		}
+		text := d + " is "
+		for i, v := range values {
+			if i > 0 {
+				text += " and "
+			}
+			if len(v) > 5 {
+				v = append(v[:5:5], "…")
+			}
+			text += strings.Join(v, ", ") + " in " + sides[i].Label
+		}
+		why = append(why, text)
+	}
+	if why == nil {
+		return "no size was measured by the same operation in the same scope on both sides"
+	}
+	return strings.Join(why, "; ")
+}
+
+func fact(r *Result, d string) string {
+	switch d {
+	case "op":
+		return r.Op
+	case "scope":
+		return r.Scope
+	case "dtype":
+		return r.Dtype
+	case "size":
+		return sizeText(r.asked())
+	}
+	return dimension(r, d)
+}
