@@ -22,7 +22,7 @@ type algorithm struct {
 	build func(p Params, s Shape) (Schedule, error)
 	// depth is how many ranks a piece passes in turn while it could already be
 	// followed by the next; nil where pieces don't shorten the run.
-	depth func(ranks int) int
+	depth func(p Params) int
 	doc   string
 }
 
@@ -34,6 +34,7 @@ func algorithms() []algorithm {
 		{AllReduce, "halving", circulantOf(AllReduce), nil, "halving, then doubling, distances: as few bytes as the ring, 2 log n hops"},
 		{AllReduce, "doubling", buildDoubling, nil, "recursive doubling of the whole buffer: log n hops, S bytes each"},
 		{AllReduce, "hierarchical", buildHierarchical, hierarchicalDepth, "reduce-scatter in the node, all-reduce across nodes, all-gather in the node"},
+		{AllReduce, "rails", buildRails, railsDepth, "a ring for each rank of a node, over all ranks, so that every NIC carries an equal part between nodes"},
 		{AllReduce, "oneshot", buildOneshot, nil, "every rank sends its input to every other: one hop, (n-1)S bytes"},
 		{AllReduce, "direct", directOf(AllReduce), nil, "two-shot: block r is combined at rank r from all, then sent to all"},
 		{Broadcast, "chain", treeOf(Broadcast, chain), chainDepth, "pipeline through all ranks in turn"},
@@ -196,7 +197,7 @@ func Pieces(op Op, name string, p Params, bytes, chunkBytes int64) int {
 	pieces = max(pieces, min(channels, block/minPiece))
 	a, _ := find(op, name)
 	if a.depth != nil {
-		pieces = max(pieces, min(2*int64(a.depth(p.Ranks)), block/minPiece))
+		pieces = max(pieces, min(2*int64(a.depth(p)), block/minPiece))
 	}
 	steps := 1
 	for r := range p.Ranks {

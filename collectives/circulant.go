@@ -17,7 +17,7 @@ type circulant struct {
 
 func circulantOf(op Op) func(Params, Shape) (Schedule, error) {
 	return func(p Params, s Shape) (Schedule, error) {
-		s.Blocks = p.Ranks
+		s.Blocks, s.Period = p.Ranks, 1
 		return circulant{s, op != AllGather, op != ReduceScatter}, nil
 	}
 }

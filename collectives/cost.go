@@ -3,111 +3,213 @@ package collectives
 import (
 	"fmt"
 	"math"
-	"time"
 )
 
-// Class is a kind of link in the alpha-beta model: a message of b bytes arrives
-// Alpha + b/bandwidth after it was sent.
-type Class struct {
-	Alpha time.Duration
-	GBps  float64 // 1e9 bytes a second, each way
-}
-
-// Fabric is a machine for Simulate. Each rank has a port of each class that
-// sends one message at a time and, independently, receives one at a time;
-// nothing else is shared between ranks.
-type Fabric struct {
-	Intra, Cross Class   // between ranks of one node; between nodes
-	CombineGBps  float64 // received bytes combined a second; 0: at no cost
-}
-
-// port is a rank's state in seconds.
-type port struct {
-	clock                 float64    // end of its last step
-	sendFree, receiveFree [2]float64 // by class
-}
-
-// Simulate predicts how long a schedule takes for S = bytes. nodes is the node of
-// each rank, nil if all share one. A rank takes messages in the order of its
-// steps; a Combine takes its time after the message has arrived, while the port
-// already receives the next. Empty chunks cost nothing.
-func Simulate(op Op, s Schedule, bytes int64, nodes []int, f Fabric) (time.Duration, error) {
+// Simulate predicts how long a schedule takes for S = bytes, in seconds. A rank
+// takes messages in the order of its steps; a Combine takes its time after the
+// message has arrived, while the port already receives the next. Empty chunks
+// cost nothing.
+//
+// Where ranks are alike, one of each kind is simulated and the time is the same
+// (Shape.Period). Blocks that differ in size because they end at cache lines
+// would spoil that: beyond some millions of steps they all count as the largest.
+func Simulate(op Op, s Schedule, bytes int64, f Fabric) (float64, error) {
 	shape := s.Shape()
-	if nodes != nil && len(nodes) != shape.Ranks {
-		return 0, fmt.Errorf("simulate %s: the nodes of %d ranks are given, but there are %d ranks", op, len(nodes), shape.Ranks)
+	if err := f.check(shape.Ranks); err != nil {
+		return 0, fmt.Errorf("simulate %s: %w", op, err)
 	}
-	crosses := func(a int, b int32) int {
-		if nodes == nil || nodes[a] == nodes[b] {
-			return 0
-		}
-		return 1
-	}
-	classes := [2]Class{f.Intra, f.Cross}
-	var alpha, perByte [2]float64
-	for i, c := range classes {
-		alpha[i], perByte[i] = c.Alpha.Seconds(), 1/(c.GBps*1e9)
-		if i == 1 && nodes == nil {
-			break
-		}
-		if c.Alpha < 0 || !(c.GBps > 0) {
-			return 0, fmt.Errorf("simulate %s: a link of %v and %v GB/s", op, c.Alpha, c.GBps)
-		}
-	}
-	combine := 0.0
-	if f.CombineGBps > 0 {
-		combine = 1 / (f.CombineGBps * 1e9)
-	}
-	size := chunkBytes(op, shape, bytes)
-	ports := make([]port, shape.Ranks)
-	w := walker[float64]{s: s}
-	w.send = func(rank int, st Step) (float64, error) {
-		b := size[int(st.Chunk)%len(size)]
-		if b == 0 {
-			return 0, nil
-		}
-		p, class := &ports[rank], crosses(rank, st.Peer)
-		start := max(p.clock, p.sendFree[class])
-		p.sendFree[class] = start + b*perByte[class]
-		return start + alpha[class], nil
-	}
-	w.receive = func(rank int, st Step, first float64) error { // first byte's arrival
-		b := size[int(st.Chunk)%len(size)]
-		if b == 0 {
-			return nil
-		}
-		p, class := &ports[rank], crosses(rank, st.Peer)
-		last := max(first, p.receiveFree[class]) + b*perByte[class]
-		p.receiveFree[class] = last
-		p.clock = max(p.clock, last)
-		if st.Kind == Combine {
-			p.clock += b * combine
-		}
-		return nil
+	m := newModel(op, s, bytes, f)
+	w := walker[arrival]{s: s, period: m.period, send: m.send, receive: m.receive}
+	if m.sharedNIC || m.f.UplinkGBps > 0 && m.f.Leaf != nil {
+		w.when = m.when
 	}
 	if err := w.run(); err != nil {
 		return 0, fmt.Errorf("simulate %s: %w", op, err)
 	}
 	seconds := 0.0
-	for _, p := range ports {
+	for _, p := range m.ports {
 		seconds = max(seconds, p.clock)
 	}
-	if ns := seconds * 1e9; ns < math.MaxInt64 {
-		return time.Duration(math.Round(ns)), nil
+	if seconds < math.MaxInt64/1e9 {
+		return seconds, nil
 	}
 	return 0, fmt.Errorf("simulate %s: %.3g s is more than can be counted", op, seconds)
 }
 
-// chunkBytes is the size of chunk c at index c modulo the length: where all
-// blocks are alike, those of one block.
-func chunkBytes(op Op, s Shape, bytes int64) []float64 {
-	chunks := s.Chunks()
-	if op.Blocked() || op == SendRecv {
-		chunks = s.Pieces
+// arrival of a message, in seconds: of its first byte, and of its last if the
+// receiver takes it at once.
+type arrival struct{ first, last float64 }
+
+// port is a rank's state in seconds; index 0 is towards its node, 1 beyond.
+type port struct {
+	clock                 float64 // end of its last step
+	sendFree, receiveFree [2]float64
+}
+
+// server is something that ranks share: when each of its directions is free.
+type server struct{ out, in float64 }
+
+// message is the cost of a message of one size.
+type message struct {
+	bytes   float64
+	alpha   [ways]float64 // s
+	last    [ways]float64 // s from first to last byte
+	combine float64
+	uplink  float64
+}
+
+// model is the machine at work.
+type model struct {
+	f         Fabric
+	period    int // 0: all ranks are simulated
+	kinds     []message
+	kind      []int32 // of chunk c at c modulo the length
+	ports     []port
+	sharedNIC bool
+	nics      map[int]*server
+	leaves    map[int]*server
+}
+
+// fullSteps is how many steps all ranks together may have where blocks of
+// different sizes keep ranks from being alike.
+const fullSteps = 4_000_000
+
+func newModel(op Op, s Schedule, bytes int64, f Fabric) *model {
+	if f.Spine == nil {
+		f.Spine = f.Cross
 	}
-	size := make([]float64, chunks)
-	for c := range size {
-		_, n := s.Span(op, c, bytes, 1)
-		size[c] = float64(n)
+	shape := s.Shape()
+	m := &model{f: f, period: f.period(shape.Period, shape.Ranks), nics: map[int]*server{}, leaves: map[int]*server{}}
+	chunks := shape.Chunks()
+	alike := op.Blocked() || op == SendRecv || shape.BlockLen(op, bytes, 1)*int64(shape.Blocks) == bytes
+	if !alike && m.period > 0 && float64(shape.Ranks)*float64(s.Len(0)) <= fullSteps {
+		m.period = 0
 	}
-	return size
+	if alike || m.period > 0 {
+		chunks = shape.Pieces // the first block is a largest one
+	}
+	m.kind = make([]int32, chunks)
+	known := map[int64]int32{}
+	for c := range m.kind {
+		_, b := shape.Span(op, c, bytes, 1)
+		k, ok := known[b]
+		if !ok {
+			k = int32(len(m.kinds))
+			known[b] = k
+			m.kinds = append(m.kinds, m.cost(float64(b)))
+		}
+		m.kind[c] = k
+	}
+	ranks := shape.Ranks
+	if m.period > 0 {
+		ranks = m.period
+	}
+	m.ports = make([]port, ranks)
+	seen := map[int]bool{}
+	for _, n := range f.NIC {
+		m.sharedNIC = m.sharedNIC || seen[n]
+		seen[n] = true
+	}
+	return m
+}
+
+func (m *model) cost(b float64) message {
+	x := message{bytes: b}
+	for i, p := range []Path{m.f.Intra, m.f.Cross, m.f.Spine} {
+		if len(p) > 0 {
+			c := p.of(b)
+			x.alpha[i], x.last[i] = c.Alpha, b/(c.GBps*1e9)
+		}
+	}
+	if m.f.CombineGBps > 0 {
+		x.combine = b / (m.f.CombineGBps * 1e9)
+	}
+	if m.f.UplinkGBps > 0 {
+		x.uplink = b / (m.f.UplinkGBps * 1e9)
+	}
+	return x
+}
+
+func (m *model) of(st Step) *message { return &m.kinds[m.kind[int(st.Chunk)%len(m.kind)]] }
+
+// like is the rank that stands for r.
+func (m *model) like(r int) int {
+	if m.period == 0 {
+		return r
+	}
+	return r % m.period
+}
+
+// when a rank can send by what it shares with others.
+func (m *model) when(rank int, st Step) (at float64, matters bool) {
+	way := m.f.way(rank, int(st.Peer))
+	if way == intra || way == cross && !m.sharedNIC || m.of(st).bytes == 0 {
+		return 0, false
+	}
+	p := &m.ports[rank]
+	return max(p.clock, p.sendFree[1]), true
+}
+
+func (m *model) send(rank int, st Step) (arrival, error) {
+	x := m.of(st)
+	if x.bytes == 0 {
+		return arrival{}, nil
+	}
+	p, way := &m.ports[rank], m.f.way(rank, int(st.Peer))
+	free := &p.sendFree[min(way, 1)]
+	start := max(p.clock, *free)
+	if way == intra || way == cross && !m.sharedNIC {
+		*free = start + x.last[way]
+		return arrival{start + x.alpha[way], start + x.alpha[way] + x.last[way]}, nil
+	}
+	// Each thing on the way starts when the first byte is there and it is free,
+	// and ends no earlier than the one before.
+	first, last := start, start
+	pass := func(free *float64, takes float64) {
+		first = max(first, *free)
+		last = max(last, first+takes)
+		*free = first + takes
+	}
+	if m.sharedNIC {
+		pass(&m.at(m.nics, m.f.NIC, rank).out, x.last[way])
+	} else {
+		last += x.last[way]
+	}
+	*free = last
+	if way == spine && m.f.UplinkGBps > 0 {
+		pass(&m.at(m.leaves, m.f.Leaf, rank).out, x.uplink)
+		pass(&m.at(m.leaves, m.f.Leaf, m.like(int(st.Peer))).in, x.uplink)
+	}
+	if m.sharedNIC {
+		pass(&m.at(m.nics, m.f.NIC, m.like(int(st.Peer))).in, x.last[way])
+	}
+	return arrival{first + x.alpha[way], last + x.alpha[way]}, nil
+}
+
+func (m *model) at(of map[int]*server, index []int, rank int) *server {
+	s := of[index[rank]]
+	if s == nil {
+		s = &server{}
+		of[index[rank]] = s
+	}
+	return s
+}
+
+func (m *model) receive(rank int, st Step, a arrival) error {
+	x := m.of(st)
+	if x.bytes == 0 {
+		return nil
+	}
+	p, way := &m.ports[rank], m.f.way(rank, int(st.Peer))
+	last := a.last
+	if way == intra || !m.sharedNIC {
+		free := &p.receiveFree[min(way, 1)]
+		last = max(last, max(a.first, *free)+x.last[way])
+		*free = last
+	}
+	p.clock = max(p.clock, last)
+	if st.Kind == Combine {
+		p.clock += x.combine
+	}
+	return nil
 }

@@ -5,18 +5,17 @@ import (
 	"math/bits"
 	"strings"
 	"testing"
-	"time"
 )
 
 // The closed forms of the literature for one piece on a uniform fabric: c is a
 // chunk's time on the wire, s the whole buffer's.
 func TestSimulateEqualsClosedForms(t *testing.T) {
-	const alpha = 3 * time.Microsecond
-	f := Fabric{Intra: Class{Alpha: alpha, GBps: 10}}
-	for _, n := range []int{2, 4, 5, 8, 13, 16, 64} {
+	const a = 3e-6
+	f := Fabric{Intra: Uniform(a, 10)}
+	for _, n := range []int{2, 4, 5, 7, 8, 13, 16, 31, 64} {
 		bytes := int64(n) * 64 * 1000
-		s := float64(bytes) / 10 // ns
-		c, a, m := s/float64(n), float64(alpha.Nanoseconds()), float64(n-1)
+		s := float64(bytes) / 10e9 // s
+		c, m := s/float64(n), float64(n-1)
 		log := float64(bits.Len(uint(n - 1)))
 		power := n&(n-1) == 0
 		for _, x := range []struct {
@@ -46,18 +45,20 @@ func TestSimulateEqualsClosedForms(t *testing.T) {
 			{Reduce, "binomial", 1, log * (a + s), power},
 			{Broadcast, "chain", 1, m * (a + s), true},
 			{Broadcast, "chain", 10, m*a + (10+m-1)*s/10, true},
+			// A full tree: at each level a rank takes two children's messages, one after the other.
+			{AllReduce, "tree", 1, 2 * (log - 1) * (a + 2*s), n > 2 && (n+1)&n == 0},
 			{Reduce, "chain", 10, m*a + (10+m-1)*s/10, true},
 		} {
 			if !x.when {
 				continue
 			}
 			sched := mustNew(t, x.op, x.name, Params{Ranks: n, Pieces: x.pieces})
-			got, err := Simulate(x.op, sched, bytes, nil, f)
+			got, err := Simulate(x.op, sched, bytes, f)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if math.Abs(float64(got.Nanoseconds())-x.want) > 2 {
-				t.Errorf("%s %s n=%d pieces=%d: %v, want %.0f ns", x.op, x.name, n, x.pieces, got, x.want)
+			if math.Abs(got-x.want) > 1e-9*x.want {
+				t.Errorf("%s %s n=%d pieces=%d: %v s, want %v s", x.op, x.name, n, x.pieces, got, x.want)
 			}
 		}
 	}
@@ -66,33 +67,49 @@ func TestSimulateEqualsClosedForms(t *testing.T) {
 // A deeply pipelined double tree moves S both ways at about the wire's speed and
 // needs log n hops: far from the ring's n.
 func TestSimulatedTreeIsPipelined(t *testing.T) {
-	f := Fabric{Intra: Class{Alpha: 5 * time.Microsecond, GBps: 10}}
+	f := Fabric{Intra: Uniform(5e-6, 10)}
 	const bytes = 256 << 20
 	s := mustNew(t, AllReduce, "tree", Params{Ranks: 64, Pieces: 512})
-	got, err := Simulate(AllReduce, s, bytes, nil, f)
+	got, err := Simulate(AllReduce, s, bytes, f)
 	if err != nil {
 		t.Fatal(err)
 	}
 	// 2S/B: an inner node's port takes S/2 from each child and S/2 from its parent.
 	ideal := 2 * bytes / 10e9
-	if got.Seconds() < ideal*0.99 || got.Seconds() > ideal*1.1 {
+	if got < ideal*0.99 || got > ideal*1.1 {
 		t.Errorf("tree of 64: %v, want about %.3f s", got, ideal)
 	}
-	small, err := Simulate(AllReduce, mustNew(t, AllReduce, "tree", Params{Ranks: 64, Pieces: 1}), 64, nil, f)
+	small, err := Simulate(AllReduce, mustNew(t, AllReduce, "tree", Params{Ranks: 64, Pieces: 1}), 64, f)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if hops := small.Seconds() / 5e-6; hops < 6 || hops > 13 {
+	if hops := small / 5e-6; hops < 6 || hops > 13 {
 		t.Errorf("tree of 64, 64 B: %v = %.1f hops, want 2 log n at most", small, hops)
 	}
 	// Broadcast and reduce reach S/B.
 	for _, op := range []Op{Broadcast, Reduce} {
-		got, err := Simulate(op, mustNew(t, op, "tree", Params{Ranks: 64, Pieces: 512}), bytes, nil, f)
+		got, err := Simulate(op, mustNew(t, op, "tree", Params{Ranks: 64, Pieces: 512}), bytes, f)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if ideal := bytes / 10e9; got.Seconds() < ideal*0.99 || got.Seconds() > ideal*1.1 {
+		if ideal := bytes / 10e9; got < ideal*0.99 || got > ideal*1.1 {
 			t.Errorf("%s tree of 64: %v, want about %.3f s", op, got, ideal)
+		}
+	}
+}
+
+// In one piece nothing overlaps: direct reduce-scatter, ring, direct all-gather.
+func TestSimulatedHierarchyEqualsItsClosedForm(t *testing.T) {
+	const ai, ac, bi, bc = 1e-6, 5e-6, 400e9, 50e9
+	for _, x := range [][2]int{{2, 2}, {8, 4}, {8, 16}, {4, 5}} {
+		g, k := x[0], x[1]
+		s := float64(g * k * 64 * 5000)
+		f := Fabric{Intra: Uniform(ai, bi/1e9), Cross: Uniform(ac, bc/1e9), Node: evenNodes(g*k, g)}
+		got, err := Simulate(AllReduce, mustNew(t, AllReduce, "hierarchical", Params{Ranks: g * k, Nodes: f.Node}), int64(s), f)
+		G, K := float64(g), float64(k)
+		want := 2*ai + 2*(G-1)/G*s/bi + 2*(K-1)*(ac+s/G/K/bc)
+		if err != nil || math.Abs(got-want) > 1e-9*want {
+			t.Errorf("%d nodes of %d: %v s, %v; want %v s", k, g, got, err, want)
 		}
 	}
 }
@@ -100,83 +117,85 @@ func TestSimulatedTreeIsPipelined(t *testing.T) {
 // The planner's bounds: max(T_in, T_out) ≤ T ≤ T_in + T_out.
 func TestSimulatedHierarchyStaysInItsBounds(t *testing.T) {
 	const g, k, bytes = 8, 4, 1 << 30
-	f := Fabric{Intra: Class{Alpha: time.Microsecond, GBps: 400}, Cross: Class{Alpha: 5 * time.Microsecond, GBps: 50}}
-	nodes := evenNodes(g*k, g)
+	f := Fabric{Intra: Uniform(1e-6, 400), Cross: Uniform(5e-6, 50), Node: evenNodes(g*k, g)}
+	nodes := f.Node
 	in := 2 * float64(g-1) / g * bytes / 400e9
 	out := 2 * float64(k-1) / k * bytes / g / 50e9
 	last := math.Inf(1)
 	for _, pieces := range []int{1, 4, 16} {
 		s := mustNew(t, AllReduce, "hierarchical", Params{Ranks: g * k, Nodes: nodes, Pieces: pieces})
-		d, err := Simulate(AllReduce, s, bytes, nodes, f)
+		d, err := Simulate(AllReduce, s, bytes, f)
 		if err != nil {
 			t.Fatal(err)
 		}
 		latency := float64(pieces) * (2*(k-1)*5e-6 + 2e-6)
-		if d.Seconds() < max(in, out) || d.Seconds() > in+out+latency {
+		if d < max(in, out) || d > in+out+latency {
 			t.Errorf("%d pieces: %v, want %.4f to %.4f s", pieces, d, max(in, out), in+out)
 		}
-		if d.Seconds() >= last {
+		if d >= last {
 			t.Errorf("%d pieces are not faster than fewer: %v", pieces, d)
 		}
-		last = d.Seconds()
+		last = d
 	}
 	// A flat ring crosses nodes with 2(n-1)/n of S over one NIC at a time.
-	flat, err := Simulate(AllReduce, mustNew(t, AllReduce, "ring", Params{Ranks: g * k}), bytes, nodes, f)
-	if err != nil || flat.Seconds() < 4*last {
+	flat, err := Simulate(AllReduce, mustNew(t, AllReduce, "ring", Params{Ranks: g * k}), bytes, f)
+	if err != nil || flat < 4*last {
 		t.Errorf("flat ring: %v, %v; hierarchical: %.4f s", flat, err, last)
 	}
 }
 
 func TestSimulateCountsCombines(t *testing.T) {
-	f := Fabric{Intra: Class{GBps: 10}}
+	f := Fabric{Intra: Uniform(0, 10)}
 	s := mustNew(t, AllReduce, "ring", Params{Ranks: 4})
-	free, err := Simulate(AllReduce, s, 4000*64, nil, f)
+	free, err := Simulate(AllReduce, s, 4000*64, f)
 	if err != nil {
 		t.Fatal(err)
 	}
 	f.CombineGBps = 20
-	slow, err := Simulate(AllReduce, s, 4000*64, nil, f)
-	if want := free + 3*3200*time.Nanosecond; err != nil || slow != want {
+	slow, err := Simulate(AllReduce, s, 4000*64, f)
+	if want := free + 3*3.2e-6; err != nil || math.Abs(slow-want) > 1e-9*want {
 		t.Errorf("with combining at 20 GB/s: %v, %v; want %v", slow, err, want)
 	}
 }
 
 // With pieces the link goes on while a chunk is combined.
 func TestPiecesHideCombines(t *testing.T) {
-	f := Fabric{Intra: Class{GBps: 10}, CombineGBps: 10}
-	var d [2]time.Duration
+	f := Fabric{Intra: Uniform(0, 10), CombineGBps: 10}
+	var d [2]float64
 	for i, pieces := range []int{1, 16} {
 		var err error
-		if d[i], err = Simulate(AllReduce, mustNew(t, AllReduce, "ring", Params{Ranks: 8, Pieces: pieces}), 64<<20, nil, f); err != nil {
+		if d[i], err = Simulate(AllReduce, mustNew(t, AllReduce, "ring", Params{Ranks: 8, Pieces: pieces}), 64<<20, f); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if wire := 14.0 / 8 * (64 << 20) / 10e9; d[1].Seconds() > 1.1*wire || d[0].Seconds() < 1.4*wire {
+	if wire := 14.0 / 8 * (64 << 20) / 10e9; d[1] > 1.1*wire || d[0] < 1.4*wire {
 		t.Errorf("ring of 8: %v in one piece, %v in 16; the wire alone takes %.4f s", d[0], d[1], wire)
 	}
 }
 
 func TestSimulateRefuses(t *testing.T) {
 	s := mustNew(t, AllReduce, "ring", Params{Ranks: 4})
-	good := Class{time.Microsecond, 10}
+	good := Uniform(1e-6, 10)
 	for _, c := range []struct {
-		nodes []int
-		f     Fabric
-		want  string
+		f    Fabric
+		want string
 	}{
-		{nil, Fabric{}, "a link of 0s and 0 GB/s"},
-		{nil, Fabric{Intra: Class{-1, 10}}, "a link of -1ns"},
-		{nil, Fabric{Intra: Class{0, math.NaN()}}, "NaN GB/s"},
-		{[]int{0, 0, 1, 1}, Fabric{Intra: good}, "a link of 0s and 0 GB/s"},
-		{[]int{0}, Fabric{Intra: good, Cross: good}, "the nodes of 1 ranks are given, but there are 4 ranks"},
-		{nil, Fabric{Intra: Class{0, 1e-300}}, "more than can be counted"},
+		{Fabric{}, "nothing is known of a path"},
+		{Fabric{Intra: Uniform(-1e-9, 10)}, "a path of -1e-09 s"},
+		{Fabric{Intra: Uniform(0, math.NaN())}, "NaN GB/s"},
+		{Fabric{Intra: Uniform(0, 0)}, "0 GB/s"},
+		{Fabric{Intra: good, Node: []int{0, 0, 1, 1}}, "nothing is known of a path"},
+		{Fabric{Intra: good, Cross: good, Node: []int{0}}, "the nodes of 1 ranks are given, but there are 4 ranks"},
+		{Fabric{Intra: good, NIC: []int{0}}, "the NICs of 1 ranks"},
+		{Fabric{Intra: good, UplinkGBps: -1}, "uplinks of -1 GB/s"},
+		{Fabric{Intra: Uniform(0, 1e-300)}, "more than can be counted"},
 	} {
-		if _, err := Simulate(AllReduce, s, 1<<20, c.nodes, c.f); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := Simulate(AllReduce, s, 1<<20, c.f); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: error %v, want %q", c.f, err, c.want)
 		}
 	}
 	broken := program{Shape{Ranks: 2, Blocks: 1, Pieces: 1, Channels: 1}, [][]Step{{{Recv, 1, 0}}, nil}}
-	if _, err := Simulate(Broadcast, broken, 64, nil, Fabric{Intra: good}); err == nil {
+	if _, err := Simulate(Broadcast, broken, 64, Fabric{Intra: good}); err == nil {
 		t.Error("a schedule that never ends was timed")
 	}
 }
@@ -202,7 +221,7 @@ func BenchmarkSimulateRing1000(b *testing.B) {
 		steps += s.Len(r)
 	}
 	for b.Loop() {
-		if _, err := Simulate(AllReduce, s, 1<<30, nil, Fabric{Intra: Class{time.Microsecond, 50}}); err != nil {
+		if _, err := Simulate(AllReduce, s, 1<<30, Fabric{Intra: Uniform(1e-6, 50)}); err != nil {
 			b.Fatal(err)
 		}
 	}

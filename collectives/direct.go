@@ -15,7 +15,7 @@ type direct struct {
 
 func directOf(op Op) func(Params, Shape) (Schedule, error) {
 	return func(p Params, s Shape) (Schedule, error) {
-		s.Blocks = p.Ranks
+		s.Blocks, s.Period = p.Ranks, 1
 		return direct{s, op != AllGather, op != ReduceScatter}, nil
 	}
 }
@@ -71,7 +71,7 @@ func (d direct) step(k Kind, peer, block, piece int) Step {
 type oneshot struct{ shape Shape }
 
 func buildOneshot(_ Params, s Shape) (Schedule, error) {
-	s.Blocks, s.Buffered = 1, true
+	s.Blocks, s.Buffered, s.Period = 1, true, 1
 	return oneshot{s}, nil
 }
 
@@ -96,12 +96,12 @@ type pairwise struct {
 }
 
 func buildAllToAll(p Params, s Shape) (Schedule, error) {
-	s.Blocks = p.Ranks * p.Ranks
+	s.Blocks, s.Period = p.Ranks*p.Ranks, 1
 	return pairwise{s, true}, nil
 }
 
 func buildSendRecv(p Params, s Shape) (Schedule, error) {
-	s.Blocks = p.Ranks
+	s.Blocks, s.Period = p.Ranks, 1
 	return pairwise{s, false}, nil
 }
 

@@ -1,6 +1,9 @@
 package collectives
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // hierarchical is all-reduce in three phases for k nodes of g ranks: a direct
 // reduce-scatter in the node leaves part l (k blocks) at the rank with index l;
@@ -18,33 +21,47 @@ type hierarchical struct {
 
 func buildHierarchical(p Params, s Shape) (Schedule, error) {
 	s.Blocks = p.Ranks
+	members, perNode, err := byNode(p)
+	if err != nil {
+		return nil, err
+	}
+	h := hierarchical{shape: s, nodes: p.Ranks / perNode, perNode: perNode, members: members, position: make([]int32, p.Ranks)}
+	for at, r := range h.members {
+		h.position[r] = int32(at)
+	}
+	if slices.IsSorted(h.members) {
+		h.shape.Period = h.perNode
+	}
+	return h, nil
+}
+
+// byNode lists the ranks of one node after the other, all nodes' numbers of them
+// being equal, in the order of the nodes' first ranks.
+func byNode(p Params) (members []int32, perNode int, err error) {
 	nodes := p.Nodes
 	if nodes == nil {
 		nodes = make([]int, p.Ranks)
 	}
 	index := map[int]int{} // of each node, in order of its first rank
-	var members [][]int32
+	var of [][]int32
 	var names []int
 	for r, node := range nodes {
 		i, ok := index[node]
 		if !ok {
-			i = len(members)
+			i = len(of)
 			index[node] = i
-			members, names = append(members, nil), append(names, node)
+			of, names = append(of, nil), append(names, node)
 		}
-		members[i] = append(members[i], int32(r))
+		of[i] = append(of[i], int32(r))
 	}
-	h := hierarchical{shape: s, nodes: len(members), perNode: len(members[0]), position: make([]int32, p.Ranks)}
-	for i, m := range members {
-		if len(m) != h.perNode {
-			return nil, fmt.Errorf("every node must have the same number of ranks, but node %d has %d and node %d has %d", names[0], h.perNode, names[i], len(m))
+	perNode = len(of[0])
+	for i, m := range of {
+		if len(m) != perNode {
+			return nil, 0, fmt.Errorf("every node must have the same number of ranks, but node %d has %d and node %d has %d", names[0], perNode, names[i], len(m))
 		}
-		h.members = append(h.members, m...)
+		members = append(members, m...)
 	}
-	for at, r := range h.members {
-		h.position[r] = int32(at)
-	}
-	return h, nil
+	return members, perNode, nil
 }
 
 func (h hierarchical) Shape() Shape { return h.shape }
@@ -110,4 +127,4 @@ func (h hierarchical) step(at, part, piece, i int) Step {
 }
 
 // hierarchicalDepth: two phases overlap.
-func hierarchicalDepth(int) int { return 2 }
+func hierarchicalDepth(Params) int { return 2 }

@@ -240,7 +240,7 @@ func TestPeers(t *testing.T) {
 		team.Global = append(team.Global, 100+i)
 		team.Node = append(team.Node, i/3)
 	}
-	for _, algo := range []string{"ring", "tree", "direct", "hierarchical"} {
+	for _, algo := range []string{"ring", "tree", "direct", "hierarchical", "rails"} {
 		s, err := New(AllReduce, algo, Params{Ranks: n, Nodes: team.Node})
 		if err != nil {
 			t.Fatal(err)

@@ -19,7 +19,7 @@ type ring struct {
 func ringOf(op Op) func(Params, Shape) (Schedule, error) {
 	return func(p Params, s Shape) (Schedule, error) {
 		n := p.Ranks
-		s.Blocks = n
+		s.Blocks, s.Period = n, 1
 		switch op {
 		case AllGather:
 			return ring{s, 0, n - 1, 0}, nil
@@ -36,12 +36,49 @@ func (r ring) Shape() Shape { return r.shape }
 
 func (r ring) Len(int) int { return 2 * r.hops * r.shape.Pieces }
 
-// Step: time runs in slots. In slot t piece t is sent for the first time, then
+// Step names the chunk that arrives at the step's hop.
+func (r ring) Step(rank, i int) Step {
+	kind, piece, hop := r.locate(i)
+	n := r.shape.Ranks
+	pos, reversed := rank, r.shape.Channels > 1 && piece%2 == 1
+	if reversed {
+		pos = n - 1 - rank
+	}
+	peer, block := r.at(kind, pos, hop)
+	if reversed {
+		peer, block = n-1-peer, n-1-block
+	}
+	return Step{Kind: kind, Peer: int32(peer), Chunk: int32(block*r.shape.Pieces + piece)}
+}
+
+// at is the neighbour's position on the ring, and the block.
+func (r ring) at(k Kind, pos, hop int) (peer, block int) {
+	n := r.shape.Ranks
+	peer = pos - 1
+	if k == Send {
+		peer = pos + 1
+	}
+	return mod(peer, n), mod(pos-r.skip-1-hop, n)
+}
+
+// locate finds step i: what it does to which piece, and at which hop that piece
+// arrived (-1: it is sent for the first time). Time runs in slots. In slot t piece t is sent for the first time, then
 // each piece t-1-h makes hop h: it is received and, but for the last hop, sent
 // on. So the hops of several pieces overlap, and what is sent on is still in the
 // caches; hop by hop, the whole first block would queue before it.
-func (r ring) Step(rank, i int) Step {
+func (r ring) locate(i int) (kind Kind, piece, hop int) {
 	lo, hi := 0, r.shape.Pieces+r.hops
+	// Once as many hops overlap as can, all slots have the same number of steps.
+	steady, last, steps := min(r.shape.Pieces, r.hops), max(r.shape.Pieces, r.hops), 2*min(r.shape.Pieces, r.hops)
+	switch start, end := r.before(steady), r.before(last); {
+	case i < start:
+		hi = steady - 1
+	case i >= end:
+		lo = last
+	default:
+		lo = steady + (i-start)/steps
+		hi = lo
+	}
 	for lo < hi {
 		if t := (lo + hi) / 2; r.before(t+1) > i {
 			hi = t
@@ -52,18 +89,20 @@ func (r ring) Step(rank, i int) Step {
 	i -= r.before(lo) // of slot lo
 	if lo < r.shape.Pieces {
 		if i == 0 {
-			return r.step(Send, rank, lo, -1)
+			return Send, lo, -1
 		}
 		i--
 	}
-	hop, sends := max(0, lo-r.shape.Pieces)+i/2, i%2 == 1
+	hop = max(0, lo-r.shape.Pieces) + i/2
 	switch {
-	case sends:
-		return r.step(Send, rank, lo-1-hop, hop)
+	case i%2 == 1:
+		kind = Send
 	case hop < r.combines:
-		return r.step(Combine, rank, lo-1-hop, hop)
+		kind = Combine
+	default:
+		kind = Recv
 	}
-	return r.step(Recv, rank, lo-1-hop, hop)
+	return kind, lo - 1 - hop, hop
 }
 
 // before is how many steps come before slot t.
@@ -75,25 +114,6 @@ func (r ring) before(t int) int {
 		return full*r.shape.Pieces + (some-full)*n - (some*(some-1)-full*(full-1))/2
 	}
 	return min(t, r.shape.Pieces) + sum(r.hops) + sum(r.hops-1)
-}
-
-// step names the chunk that arrives at hop (-1: the first one sent).
-func (r ring) step(k Kind, rank, piece, hop int) Step {
-	n := r.shape.Ranks
-	pos, reversed := rank, r.shape.Channels > 1 && piece%2 == 1
-	if reversed {
-		pos = n - 1 - rank
-	}
-	peer := pos - 1
-	if k == Send {
-		peer = pos + 1
-	}
-	peer = mod(peer, n)
-	block := mod(pos-r.skip-1-hop, n)
-	if reversed {
-		peer, block = n-1-peer, n-1-block
-	}
-	return Step{Kind: k, Peer: int32(peer), Chunk: int32(block*r.shape.Pieces + piece)}
 }
 
 // mod is a mod n for a ≥ -2n.

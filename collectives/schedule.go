@@ -42,6 +42,10 @@ type Shape struct {
 	// sent). All other schedules also run where a Send completes only once the
 	// receiver has taken it and a rewrite waits for that; Check proves it.
 	Buffered bool
+	// Period is the least number by which ranks can be moved, all at once and round
+	// the end, so that they do the same as before but for the block that a chunk is
+	// of. 0: there is none. Simulate need not look at more ranks than that.
+	Period int
 }
 
 // Chunks is how many chunks the buffer has.

@@ -56,7 +56,7 @@ func TestSchedulesAreProved(t *testing.T) {
 					for _, root := range roots {
 						p := Params{Ranks: n, Root: root, Pieces: cut[0], Channels: cut[1]}
 						prove(t, op, name, p)
-						if g := 1 + n/cut[0]%5; name == "hierarchical" && n%g == 0 {
+						if g := 1 + n/cut[0]%5; (name == "hierarchical" || name == "rails") && n%g == 0 {
 							p.Nodes = evenNodes(n, g)
 							prove(t, op, name, p)
 						}
@@ -109,7 +109,7 @@ func TestRandomSchedulesAreProved(t *testing.T) {
 			}
 			p.Root = rng.IntN(p.Ranks)
 			p.Channels = 1 + rng.IntN(p.Pieces)
-			if g := 1 + rng.IntN(8); name == "hierarchical" {
+			if g := 1 + rng.IntN(8); name == "hierarchical" || name == "rails" {
 				p.Ranks = (p.Ranks + g - 1) / g * g
 				p.Nodes = evenNodes(p.Ranks, g)
 				rng.Shuffle(p.Ranks, func(i, j int) { p.Nodes[i], p.Nodes[j] = p.Nodes[j], p.Nodes[i] })
@@ -213,7 +213,7 @@ func TestNewRefuses(t *testing.T) {
 		p    Params
 		want string
 	}{
-		{AllReduce, "rnig", Params{Ranks: 2}, `unknown algorithm "rnig"; all_reduce has ring, tree, halving, doubling, hierarchical, oneshot, direct`},
+		{AllReduce, "rnig", Params{Ranks: 2}, `unknown algorithm "rnig"; all_reduce has ring, tree, halving, doubling, hierarchical, rails, oneshot, direct`},
 		{Broadcast, "halving", Params{Ranks: 2}, `broadcast has no algorithm "halving" (only all_reduce, all_gather, reduce_scatter); it has chain`},
 		{Op(77), "ring", Params{Ranks: 2}, "op(77) is not an operation"},
 		{AllReduce, "ring", Params{}, "0 ranks; there must be 1 to 1048576"},

@@ -31,7 +31,7 @@ func (w *walker[P]) stuck() error {
 func (w *walker[P]) waitsFor(r int) int {
 	state := w.ranks[r]
 	if state.blocked == onPeer {
-		return int(state.peer)
+		return int(state.peer) % w.period
 	}
 	for _, l := range w.links {
 		if int(l.from) != r {

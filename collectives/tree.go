@@ -163,6 +163,6 @@ func (t tree) step(v int, x flow, piece, i int) Step {
 	return Step{Kind: kind, Peer: int32(mod(peer+t.root, n)), Chunk: int32(piece)}
 }
 
-func treeDepth(ranks int) int { return bits.Len(uint(ranks)) }
+func treeDepth(p Params) int { return bits.Len(uint(p.Ranks)) }
 
-func chainDepth(ranks int) int { return max(1, ranks-1) }
+func chainDepth(p Params) int { return max(1, p.Ranks-1) }

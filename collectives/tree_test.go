@@ -24,7 +24,7 @@ func TestDoubleTree(t *testing.T) {
 					if tree.parent(v, n, w) < 0 {
 						tops[w] = v
 					}
-					if d := tree.depth(v, n, w); d > treeDepth(n) {
+					if d := tree.depth(v, n, w); d > treeDepth(Params{Ranks: n}) {
 						t.Fatalf("n=%d rooted=%v tree %d: rank %d at depth %d", n, rooted, w, v, d)
 					}
 				}

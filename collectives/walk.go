@@ -21,9 +21,18 @@ type walker[P any] struct {
 	// synchronous: a send completes only when it is received, and a chunk is
 	// rewritten only when all its sends are complete.
 	synchronous bool
+	// period: ranks that many apart do the same, message for message, so that only
+	// the first period of them are walked and each stands for its likes; 0: all
+	// are. Chunks are told apart by their piece then.
+	period int
+	// when says at which time a rank makes a send, and whether that matters: such
+	// sends are made in the order of their times. It may be nil.
+	when func(rank int, st Step) (at float64, matters bool)
 
 	n, chunks int
+	pieces    int32
 	ranks     []walkRank
+	turns     turns   // ranks with a send that waits for its time
 	ready     []int32 // ring buffer of ranks that may have something to do
 	first     int
 	waiting   int   // entries of ready
@@ -39,6 +48,7 @@ type walker[P any] struct {
 type walkRank struct {
 	at, end         int   // step number, program length
 	queued          bool  // in ready
+	now             bool  // it is time for the send at hand
 	blocked         block // why not
 	peer            int32 // or chunk, for which it is blocked
 	out, in         int32 // links used last
@@ -68,8 +78,11 @@ const none = int32(-1)
 func (w *walker[P]) run() error {
 	shape := w.s.Shape()
 	n := shape.Ranks
-	w.n, w.chunks = n, shape.Chunks()
-	w.ranks, w.ready, w.index, w.free = make([]walkRank, n), make([]int32, n), newTable(n, n), none
+	w.n, w.chunks, w.pieces = n, shape.Chunks(), int32(shape.Pieces)
+	if w.period == 0 {
+		w.period = n
+	}
+	w.ranks, w.ready, w.index, w.free = make([]walkRank, w.period), make([]int32, w.period), newTable(w.period, n), none
 	if w.synchronous {
 		w.untaken = newTable(n, w.chunks)
 	}
@@ -77,9 +90,14 @@ func (w *walker[P]) run() error {
 		w.ranks[r] = walkRank{end: w.s.Len(r), outPeer: none, inPeer: none}
 		w.wake(r)
 	}
-	for w.waiting > 0 {
+	for w.waiting > 0 || len(w.turns) > 0 {
+		if w.waiting == 0 {
+			r := w.turns.pop()
+			w.ranks[r].now = true
+			w.wake(r)
+		}
 		r := int(w.ready[w.first])
-		if w.first++; w.first == n {
+		if w.first++; w.first == w.period {
 			w.first = 0
 		}
 		w.waiting--
@@ -88,7 +106,7 @@ func (w *walker[P]) run() error {
 			return err
 		}
 	}
-	if w.completed < n {
+	if w.completed < w.period {
 		return w.stuck()
 	}
 	for _, l := range w.links {
@@ -127,6 +145,13 @@ func (w *walker[P]) turn(r int) error {
 			return fmt.Errorf("rank %d step %d: %s chunk %d: there are only %d chunks", r, state.at, st.Kind, st.Chunk, w.chunks)
 		}
 		if st.Kind == Send {
+			if w.when != nil && !state.now {
+				if at, matters := w.when(r, st); matters {
+					w.turns.push(at, r)
+					return nil
+				}
+			}
+			state.now = false
 			if err := w.post(r, st); err != nil {
 				return fmt.Errorf("rank %d step %d: send chunk %d to rank %d: %w", r, state.at, st.Chunk, st.Peer, err)
 			}
@@ -143,7 +168,7 @@ func (w *walker[P]) turn(r int) error {
 			state.blocked, state.peer = onPeer, st.Peer
 			return nil
 		}
-		if c := w.messages[m].chunk; c != st.Chunk {
+		if c := w.messages[m].chunk; c != st.Chunk && (w.period == w.n || (c-st.Chunk)%w.pieces != 0) {
 			return fmt.Errorf("rank %d step %d: %s chunk %d from rank %d meets a send of chunk %d", r, state.at, st.Kind, st.Chunk, st.Peer, c)
 		}
 		if err := w.receive(r, st, w.messages[m].load); err != nil {
@@ -188,8 +213,16 @@ func (w *walker[P]) post(r int, st Step) error {
 	if w.synchronous {
 		w.untaken.set(r, int(st.Chunk), w.untaken.get(r, int(st.Chunk))+1)
 	}
-	if to := &w.ranks[st.Peer]; to.blocked == onPeer && int(to.peer) == r {
-		w.wake(int(st.Peer))
+	peer := int(st.Peer)
+	if w.period == w.n {
+		if to := &w.ranks[peer]; to.blocked == onPeer && int(to.peer) == r {
+			w.wake(peer)
+		}
+		return nil
+	}
+	like := peer % w.period // the receiver's like, to which this rank's like sends
+	if to := &w.ranks[like]; to.blocked == onPeer && int(to.peer) == mod(r+like-peer, w.n) {
+		w.wake(like)
 	}
 	return nil
 }
@@ -217,7 +250,11 @@ func (w *walker[P]) take(l *walkLink, m int32) {
 func (w *walker[P]) incoming(r int, peer int32) *walkLink {
 	state := &w.ranks[r]
 	if state.inPeer != peer {
-		state.inPeer, state.in = peer, w.link(int(peer), r)
+		from := int(peer)
+		if w.period < w.n {
+			from %= w.period
+		}
+		state.inPeer, state.in = peer, w.link(from, mod(r+from-int(peer), w.n))
 	}
 	return &w.links[state.in]
 }

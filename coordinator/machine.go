@@ -3,7 +3,6 @@ package coordinator
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"busbw/collectives"
 )
@@ -91,10 +90,11 @@ func fabricOf(m Machine, nodes, ranks int) (f collectives.Fabric) {
 	if m.Memory == 0 || (m.Wire == 0 && nodes > 1) {
 		return f
 	}
-	f.Intra = collectives.Class{Alpha: 300 * time.Nanosecond, GBps: m.Memory / 2 / float64(ranks)}
-	f.Cross = collectives.Class{Alpha: 6 * time.Microsecond, GBps: max(m.Wire, 1) / float64(ranks*nodes)}
+	f.Intra = collectives.Uniform(300e-9, m.Memory/2/float64(ranks))
+	wire := max(m.Wire, 1) / float64(ranks*nodes)
 	if nodes > 1 && m.Shared < nodes { // a node's NIC is its own
-		f.Cross.GBps = m.Wire / float64(nodes)
+		wire = m.Wire / float64(nodes)
 	}
+	f.Cross = collectives.Uniform(6e-6, wire)
 	return f
 }

@@ -176,15 +176,16 @@ func (s *Sweep) prove(c Case) (*float64, error) {
 		}
 		s.proved[key] = true
 	}
-	if s.fabric == (collectives.Fabric{}) {
+	if s.fabric.Intra == nil {
 		return nil, nil
 	}
-	t, err := collectives.Simulate(c.op, sched, c.count*int64(s.req.Dtype.Size()), p.Nodes, s.fabric)
+	f := s.fabric
+	f.Node = p.Nodes
+	t, err := collectives.Simulate(c.op, sched, c.count*int64(s.req.Dtype.Size()), f)
 	if err != nil {
 		return nil, err
 	}
-	sec := t.Seconds()
-	return &sec, nil
+	return &t, nil
 }
 
 // ask is Do with the answers decoded.
