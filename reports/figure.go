@@ -15,7 +15,7 @@ type Figure struct {
 	Result           // the settings; samples, wrong and notes of the first launch
 	Launches int     // that have samples
 	Stats    Stats   // times in seconds
-	Timed    bool    // Stats is there
+	Timed    bool    // Stats is there; those of a prediction hold its time and interval
 	Faults   []error // of the launches without a result, in order
 }
 
@@ -98,6 +98,13 @@ func merge(launches []Result) Figure {
 		of, _ := Describe(medians)
 		f.Stats.Median, f.Stats.Interval = of.Median, of.Interval
 	}
+	if !f.Timed && f.Foretold() {
+		t := *f.Predicted
+		f.Stats, f.Timed = Stats{Min: t, Median: t, Max: t, Interval: f.Expected}, true
+		if f.Expected != nil {
+			f.Stats.Min, f.Stats.Max = f.Expected[0], f.Expected[1]
+		}
+	}
 	return f
 }
 
@@ -161,6 +168,9 @@ func (f *Figure) Remarks() []string {
 	if !f.Timed {
 		return remarks
 	}
+	if f.Foretold() {
+		return append(remarks, "predicted, not measured")
+	}
 	if len(f.Faults) > 0 {
 		remarks = append(remarks, fmt.Sprintf("%d of %d launches failed: %v", len(f.Faults), len(f.Faults)+f.Launches, f.Faults[0]))
 	}
@@ -181,6 +191,15 @@ func (f *Figure) Remarks() []string {
 		remarks = append(remarks, fmt.Sprintf("too few %s for an interval (want %d)", what, minForInterval))
 	}
 	return remarks
+}
+
+// Off is how far the prediction beside a measurement is off, as a factor: 2 is
+// twice the measured time. ok is false where there is no such pair.
+func (f *Figure) Off() (factor float64, ok bool) {
+	if !f.Timed || f.Void() || f.Foretold() || f.Predicted == nil || f.Stats.Median <= 0 || *f.Predicted <= 0 {
+		return 0, false
+	}
+	return *f.Predicted / f.Stats.Median, true
 }
 
 // Found says whether results hold something that makes a run's exit code 3:

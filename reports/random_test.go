@@ -23,6 +23,9 @@ func random(r *rand.Rand) Result {
 	if res.Limit != nil {
 		res.Limit.GBps = 1 + r.Float64()
 	}
+	if x := res.Expected; x != nil && x[0] > x[1] {
+		x[0], x[1] = x[1], x[0]
+	}
 	if n := len(res.Pairs); n > 0 {
 		res.Groups, res.Hosts = n, []string{"a", "b", "c"}
 		for i := range res.Pairs {
@@ -49,6 +52,10 @@ func fill(r *rand.Rand, v reflect.Value) {
 			if r.IntN(2) == 0 || v.Type().Elem().Kind() == reflect.Struct { // else a zero that is there
 				fill(r, v.Elem())
 			}
+		}
+	case reflect.Array:
+		for i := range v.Len() {
+			fill(r, v.Index(i))
 		}
 	case reflect.Slice:
 		if !absent {

@@ -39,18 +39,20 @@ type Result struct {
 	Count     int64     `json:"count"`           // elements, as nccl-tests counts them
 	InPlace   bool      `json:"in_place"`
 
-	Mode      string    `json:"mode"`               // "barrier" before each iteration, or "pipelined"
-	Aggregate int       `json:"aggregate"`          // collectives in one timed iteration; Seconds are of one collective
-	Seconds   []float64 `json:"seconds,omitempty"`  // completion time of each iteration: the slowest rank's
-	Warmup    int       `json:"warmup"`             // iterations thrown away
-	Settled   bool      `json:"settled"`            // two windows of the warm-up agreed
-	RankP50   []float64 `json:"rank_p50,omitempty"` // each rank's median, s, group-major
-	Skew      *float64  `json:"skew,omitempty"`     // median over iterations of (last start − first start), s
-	Wrong     *int64    `json:"wrong,omitempty"`    // elements; absent: not checked
-	Predicted *float64  `json:"predicted,omitempty"`
-	Limit     *Limit    `json:"limit,omitempty"`
-	Verbs     *Verbs    `json:"verbs,omitempty"`    // how data went over RC queue pairs; absent: none did
-	Counters  []Counter `json:"counters,omitempty"` // hardware counters that moved while the size was measured
+	Mode      string    `json:"mode"`                // "barrier" before each iteration, or "pipelined"
+	Aggregate int       `json:"aggregate"`           // collectives in one timed iteration; Seconds are of one collective
+	Seconds   []float64 `json:"seconds,omitempty"`   // completion time of each iteration: the slowest rank's
+	Warmup    int       `json:"warmup"`              // iterations thrown away
+	Settled   bool      `json:"settled"`             // two windows of the warm-up agreed
+	RankP50   []float64 `json:"rank_p50,omitempty"`  // each rank's median, s, group-major
+	Skew      *float64  `json:"skew,omitempty"`      // median over iterations of (last start − first start), s
+	Wrong     *int64    `json:"wrong,omitempty"`     // elements; absent: not checked
+	Predicted *float64  `json:"predicted,omitempty"` // s, by the model
+	// Expected is the interval of a prediction that stands alone, low and high, s.
+	Expected *[2]float64 `json:"expected,omitempty"`
+	Limit    *Limit      `json:"limit,omitempty"`
+	Verbs    *Verbs      `json:"verbs,omitempty"`    // how data went over RC queue pairs; absent: none did
+	Counters []Counter   `json:"counters,omitempty"` // hardware counters that moved while the size was measured
 
 	Config map[string]string `json:"config,omitempty"` // effective settings by NCCL's or our name
 	Notes  []string          `json:"notes,omitempty"`
@@ -115,6 +117,8 @@ func (r *Result) Check() error {
 		return fmt.Errorf("skew of %g s: want a time", *r.Skew)
 	case r.Predicted != nil && !aTime(*r.Predicted):
 		return fmt.Errorf("prediction of %g s: want a time", *r.Predicted)
+	case r.Expected != nil && !(aTime(r.Expected[0]) && aTime(r.Expected[1]) && r.Expected[0] <= r.Expected[1]):
+		return fmt.Errorf("expected %g to %g s: want two times, the lower first", r.Expected[0], r.Expected[1])
 	}
 	for i, p := range r.Pairs {
 		if n := len(r.Hosts); len(r.Pairs) != r.Groups || p.A < 0 || p.A >= n || p.B < 0 || p.B >= n || p.A == p.B || p.Rail < 0 || p.Rail > maxRanks {
@@ -133,6 +137,9 @@ func (r *Result) Check() error {
 	}
 	return nil
 }
+
+// Foretold says that the result is a prediction, not a measurement.
+func (r *Result) Foretold() bool { return r.Error == "" && len(r.Seconds) == 0 && r.Predicted != nil }
 
 // What is derived from numbers within these bounds is finite.
 const (

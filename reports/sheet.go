@@ -3,6 +3,7 @@ package reports
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 )
@@ -138,6 +139,33 @@ func (s *sheet) algorithm(f *Figure) string {
 	return name(f.Algorithm)
 }
 
+// modelOff says how far the predictions are off, and where most.
+func (s *sheet) modelOff(b *bytes.Buffer) {
+	var factors []float64
+	var worst *Figure
+	most, sign := 0.0, 0.0
+	for _, f := range s.figures {
+		factor, ok := f.Off()
+		if !ok {
+			continue
+		}
+		off := math.Abs(math.Log(factor))
+		factors = append(factors, math.Exp(off))
+		if worst == nil || off > most {
+			worst, most, sign = f, off, math.Log(factor)
+		}
+	}
+	if worst == nil {
+		return
+	}
+	way := "slower"
+	if sign > 0 {
+		way = "faster"
+	}
+	fmt.Fprintf(b, "  predictions: off by a factor of %s in the median, at most %s: %s %s %s was %s than predicted\n",
+		rateText(Median(factors), true), rateText(math.Exp(most), true), sizeText(worst.asked()), name(worst.Scope), s.algorithm(worst), way)
+}
+
 // remarks says below a table what concerns some of its rows.
 func (s *sheet) remarks(b *bytes.Buffer) {
 	rows := map[string][]string{}
@@ -167,6 +195,7 @@ func (s *sheet) remarks(b *bytes.Buffer) {
 		}
 		fmt.Fprintf(b, "  %s: %s\n", r, strings.Join(where, ", "))
 	}
+	s.modelOff(b)
 	if outliers > 0 {
 		fmt.Fprintf(b, "  %d of %d samples lie more than 1.5 interquartile ranges outside the quartiles; all are counted in\n", outliers, samples)
 	}

@@ -26,7 +26,7 @@ func summary(b *bytes.Buffer, run []Result) {
 	var hosts, sources []string
 	warm := [2]int{run[0].Warmup, run[0].Warmup}
 	iters := [2]int{}
-	settled, failed, wrong := 0, 0, 0
+	settled, failed, wrong, foretold := 0, 0, 0, 0
 	var skews []float64
 	timed := 0
 	for _, r := range run {
@@ -45,6 +45,10 @@ func summary(b *bytes.Buffer, run []Result) {
 		}
 		if r.Wrong != nil && *r.Wrong > 0 {
 			wrong++
+		}
+		if r.Foretold() {
+			foretold++
+			continue
 		}
 		if r.Error != "" || len(r.Seconds) == 0 {
 			failed++
@@ -67,6 +71,16 @@ func summary(b *bytes.Buffer, run []Result) {
 	}
 	row("run", "%s, %s to %s, by %s", name(run[0].Run), first.UTC().Format(time.DateTime), last.UTC().Format("15:04:05 UTC"), prose(strings.Join(sources, ", ")))
 	row("nodes", "%d%s", run[0].Nodes, hostList(hosts))
+	if foretold > 0 {
+		row("predicted", "%d, none of them measured", foretold)
+	}
+	if foretold == len(run) {
+		settings(b, run)
+		for _, n := range common(run) {
+			row("note", "%s", prose(n))
+		}
+		return
+	}
 	row("results", "%d in %d launch%s; %d failed, %d with wrong data", len(run), len(launches), map[bool]string{true: "", false: "es"}[len(launches) == 1], failed, wrong)
 	if timed > 0 {
 		row("iterations", "%s, after a warm-up of %s; the warm-up settled in %d of %d", span(iters), span(warm), settled, timed)
