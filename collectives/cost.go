@@ -79,13 +79,9 @@ func newModel(op Op, s Schedule, bytes int64, f Fabric) *model {
 		f.Spine = f.Cross
 	}
 	shape := s.Shape()
-	m := &model{f: f, period: f.period(shape.Period, shape.Ranks), nics: map[int]*server{}, leaves: map[int]*server{}}
+	m := &model{f: f, period: likes(op, s, bytes, &f), nics: map[int]*server{}, leaves: map[int]*server{}}
 	chunks := shape.Chunks()
-	alike := op.Blocked() || op == SendRecv || shape.BlockLen(op, bytes, 1)*int64(shape.Blocks) == bytes
-	if !alike && m.period > 0 && float64(shape.Ranks)*float64(s.Len(0)) <= fullSteps {
-		m.period = 0
-	}
-	if alike || m.period > 0 {
+	if m.period > 0 || alike(op, shape, bytes) {
 		chunks = shape.Pieces // the first block is a largest one
 	}
 	m.kind = make([]int32, chunks)
@@ -111,6 +107,21 @@ func newModel(op Op, s Schedule, bytes int64, f Fabric) *model {
 		seen[n] = true
 	}
 	return m
+}
+
+// alike says that pieces of the same number are of the same size in all blocks.
+func alike(op Op, s Shape, bytes int64) bool {
+	return op.Blocked() || op == SendRecv || s.BlockLen(op, bytes, 1)*int64(s.Blocks) == bytes
+}
+
+// likes is how many ranks stand for all; 0: none do.
+func likes(op Op, s Schedule, bytes int64, f *Fabric) int {
+	shape := s.Shape()
+	period := f.period(shape.Period, shape.Ranks)
+	if period > 0 && !alike(op, shape, bytes) && float64(shape.Ranks)*float64(s.Len(0)) <= fullSteps {
+		return 0
+	}
+	return period
 }
 
 func (m *model) cost(b float64) message {
@@ -212,4 +223,22 @@ func (m *model) receive(rank int, st Step, a arrival) error {
 		p.clock += x.combine
 	}
 	return nil
+}
+
+// Steps is how many steps Simulate would walk, which is what its time depends
+// on: tens of millions take seconds.
+func Steps(op Op, s Schedule, bytes int64, f Fabric) float64 {
+	shape := s.Shape()
+	if f.check(shape.Ranks) != nil {
+		return 0
+	}
+	period := likes(op, s, bytes, &f)
+	if period > 0 {
+		return float64(period) * float64(s.Len(0))
+	}
+	steps := 0.0
+	for r := range shape.Ranks {
+		steps += float64(s.Len(r))
+	}
+	return steps
 }
