@@ -125,27 +125,29 @@ next:
 func (f *Figure) Void() bool { return f.Result.Wrong != nil && *f.Result.Wrong > 0 }
 
 // Algbw is S over the median time, GB/s; ok is false where nothing valid was
-// timed, and for one rank, which sends to nobody.
+// timed, for one rank, which sends to nobody, and for a size of 0.
 func (f *Figure) Algbw() (gbps float64, ok bool) {
-	if !f.Timed || f.Void() || f.Ranks < 2 || f.Stats.Median <= 0 {
+	if !f.Timed || f.Void() || f.Ranks == 1 || f.Bytes == 0 || f.Stats.Median <= 0 {
 		return 0, false
 	}
 	return float64(f.Bytes) / f.Stats.Median / 1e9, true
 }
 
 // Busbw is Algbw times the operation's factor, as nccl-tests defines it; ok is
-// also false for an operation whose factor is not known.
+// also false for an operation whose factor is not known. Of an import whose
+// operation, ranks or time are not known it is what the text says.
 func (f *Figure) Busbw() (gbps float64, ok bool) {
-	alg, ok := f.Algbw()
-	if !ok {
+	if alg, ok := f.Algbw(); ok {
+		if op, err := collectives.ParseOp(f.Op); err == nil {
+			if factor, ok := op.BusFactor(f.Ranks); ok {
+				return alg * factor, true
+			}
+		}
+	}
+	if f.Stated == nil || f.Stated.Busbw == nil || f.Void() || f.Ranks == 1 || f.Bytes == 0 || f.Launches > 1 {
 		return 0, false
 	}
-	op, err := collectives.ParseOp(f.Op)
-	if err != nil {
-		return 0, false
-	}
-	factor, ok := op.BusFactor(f.Ranks)
-	return alg * factor, ok
+	return *f.Stated.Busbw, true
 }
 
 // Share is Busbw over the limit.
@@ -174,7 +176,7 @@ func (f *Figure) Remarks() []string {
 	if len(f.Faults) > 0 {
 		remarks = append(remarks, fmt.Sprintf("%d of %d launches failed: %v", len(f.Faults), len(f.Faults)+f.Launches, f.Faults[0]))
 	}
-	if !f.Settled {
+	if !f.Settled && f.Stated == nil {
 		remarks = append(remarks, "not settled")
 	}
 	if f.Skewed() {
@@ -183,7 +185,7 @@ func (f *Figure) Remarks() []string {
 	if share, ok := f.Share(); ok && share > limitBound {
 		remarks = append(remarks, "above the limit that was measured at the start")
 	}
-	if f.Stats.Interval == nil {
+	if f.Stats.Interval == nil && (f.Stated == nil || f.Stats.N > 1) {
 		what := "samples"
 		if f.Launches > 1 {
 			what = "launches"

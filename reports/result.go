@@ -17,7 +17,7 @@ const Format = 1
 // was not measured is absent, never zero.
 type Result struct {
 	Format    int       `json:"format"` // of this record; Format
-	Time      time.Time `json:"time"`
+	Time      time.Time `json:"time,omitzero"`
 	Run       string    `json:"run"`    // id of the busbw run
 	Launch    int       `json:"launch"` // 0, 1, …: fresh start of all ranks
 	Op        string    `json:"op"`     // "all_reduce", …
@@ -30,7 +30,7 @@ type Result struct {
 	Dtype     string    `json:"dtype"`
 	Redop     string    `json:"redop,omitempty"`
 	Root      *int      `json:"root,omitempty"`
-	Ranks     int       `json:"ranks"`           // of one group
+	Ranks     int       `json:"ranks"`           // of one group; 0 where an import cannot tell
 	Nodes     int       `json:"nodes"`           // of the run
 	Groups    int       `json:"groups"`          // that ran at once
 	Pairs     []Pair    `json:"pairs,omitempty"` // of scope "pairs": what each group is
@@ -54,6 +54,7 @@ type Result struct {
 	Verbs    *Verbs      `json:"verbs,omitempty"`    // how data went over RC queue pairs; absent: none did
 	Counters []Counter   `json:"counters,omitempty"` // hardware counters that moved while the size was measured
 
+	Stated *Stated           `json:"stated,omitempty"` // of an imported record: what the text said
 	Config map[string]string `json:"config,omitempty"` // effective settings by NCCL's or our name
 	Notes  []string          `json:"notes,omitempty"`
 	Hosts  []string          `json:"hosts,omitempty"` // by node
@@ -96,6 +97,28 @@ type Counter struct {
 	Saturated bool   `json:"saturated,omitempty"` // some device's counter is stuck at its greatest value and says nothing
 }
 
+// Stated is what another tool's text says of a size. Its time, one sample in
+// Seconds, is a mean over the iterations; what it does not say is absent.
+type Stated struct {
+	Iterations  int64    `json:"iterations,omitempty"`
+	Algbw       *float64 `json:"algbw_gb_per_s,omitempty"`
+	Busbw       *float64 `json:"busbw_gb_per_s,omitempty"`
+	Peak        *float64 `json:"peak_gb_per_s,omitempty"`
+	MessageRate *float64 `json:"messages_per_s,omitempty"`
+	Min         *float64 `json:"min_s,omitempty"`
+	P50         *float64 `json:"p50_s,omitempty"`
+	P99         *float64 `json:"p99_s,omitempty"`
+	P999        *float64 `json:"p999_s,omitempty"`
+	Max         *float64 `json:"max_s,omitempty"`
+	Stdev       *float64 `json:"stdev_s,omitempty"`
+}
+
+// numbers are the optional ones, by name.
+func (s *Stated) numbers() map[string]*float64 {
+	return map[string]*float64{"algbw": s.Algbw, "busbw": s.Busbw, "peak": s.Peak, "message rate": s.MessageRate,
+		"min": s.Min, "p50": s.P50, "p99": s.P99, "p99.9": s.P999, "max": s.Max, "stdev": s.Stdev}
+}
+
 // Check says what is wrong with a record, for one that came from elsewhere.
 func (r *Result) Check() error {
 	switch {
@@ -105,7 +128,7 @@ func (r *Result) Check() error {
 		return errors.New("not a busbw result: it has no format number")
 	case r.Op == "":
 		return errors.New("it names no op")
-	case r.Ranks < 1 || r.Nodes < 0 || r.Groups < 0 || max(r.Ranks, r.Nodes, r.Groups) > maxRanks:
+	case r.Ranks < 1 && (r.Stated == nil || r.Ranks < 0) || r.Nodes < 0 || r.Groups < 0 || max(r.Ranks, r.Nodes, r.Groups) > maxRanks:
 		return fmt.Errorf("%d ranks, %d nodes, %d groups: want at least 1 rank, and of each at most %d", r.Ranks, r.Nodes, r.Groups, maxRanks)
 	case r.Bytes < 0 || r.Asked < 0 || r.Count < 0:
 		return fmt.Errorf("%d bytes, %d asked for, count %d: want none below 0", r.Bytes, r.Asked, r.Count)
@@ -123,6 +146,16 @@ func (r *Result) Check() error {
 	for i, p := range r.Pairs {
 		if n := len(r.Hosts); len(r.Pairs) != r.Groups || p.A < 0 || p.A >= n || p.B < 0 || p.B >= n || p.A == p.B || p.Rail < 0 || p.Rail > maxRanks {
 			return fmt.Errorf("pair %d of %d is %+v, with %d hosts and %d groups: want two of the hosts for each group", i, len(r.Pairs), p, n, r.Groups)
+		}
+	}
+	if r.Stated != nil {
+		for what, v := range r.Stated.numbers() {
+			if v != nil && !aTime(*v) {
+				return fmt.Errorf("stated %s is %g: want 0, or %g to %g", what, *v, minNumber, maxNumber)
+			}
+		}
+		if r.Stated.Iterations < 0 {
+			return fmt.Errorf("stated iterations are %d: want at least 0", r.Stated.Iterations)
 		}
 	}
 	for i, s := range r.Seconds {
