@@ -69,8 +69,14 @@ func summary(b *bytes.Buffer, run []Result) {
 	row := func(head, format string, args ...any) {
 		fmt.Fprintf(b, "%-10s %s\n", head, fmt.Sprintf(format, args...))
 	}
-	row("run", "%s, %s to %s, by %s", name(run[0].Run), first.UTC().Format(time.DateTime), last.UTC().Format("15:04:05 UTC"), prose(strings.Join(sources, ", ")))
-	row("nodes", "%d%s", run[0].Nodes, hostList(hosts))
+	when := "at an unknown time"
+	if !first.IsZero() {
+		when = first.UTC().Format(time.DateTime) + " to " + last.UTC().Format("15:04:05 UTC")
+	}
+	row("run", "%s, %s, by %s", clean(run[0].Run, 80), when, prose(strings.Join(sources, ", ")))
+	if run[0].Nodes > 0 {
+		row("nodes", "%d%s", run[0].Nodes, hostList(hosts))
+	}
 	if foretold > 0 {
 		row("predicted", "%d, none of them measured", foretold)
 	}

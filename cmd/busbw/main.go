@@ -66,7 +66,16 @@ A worker runs on each node; workers find each other by gossip; busbw run drives 
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(runCommand(), workerCommand(), membersCommand(), reportCommand(), compareCommand(), versionCommand(), runnerCommand())
+	root.AddCommand(
+		runCommand(),
+		workerCommand(),
+		membersCommand(),
+		reportCommand(),
+		compareCommand(),
+		importCommand(),
+		versionCommand(),
+		runnerCommand(),
+	)
 	for _, c := range append(root.Commands(), root) {
 		c.SetFlagErrorFunc(flagError)
 	}

@@ -1,0 +1,144 @@
+package imports
+
+import (
+	"bytes"
+	"encoding/json"
+	"regexp"
+)
+
+// What launchers, container engines and people put before a line. A tag names
+// the process; lines of one process stay together by it.
+
+var (
+	escapes   = regexp.MustCompile("\x1b\\[[0-9;?]*[A-Za-z]")
+	midTags   = regexp.MustCompile(`\[[^\[\]<>]{1,80}\]<std(?:out|err)>: ?`)
+	clock     = regexp.MustCompile(`^\[?(?:\d{4}[-/]\d\d[-/]\d\d[T ]?)?(?:\d\d:\d\d:\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?\]?(?:\s+(?:stdout|stderr)\s+[FP])?\s+`)
+	syslog    = regexp.MustCompile(`^[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \S+ [\w./-]+(?:\[\d+\])?: `)
+	kubectl   = regexp.MustCompile(`^\[(pod/[^\]]{1,250})\] `)
+	hydra     = regexp.MustCompile(`^\[((?:rank|default)?\d{1,7})\](?:: ?| )`)
+	srunLabel = regexp.MustCompile(`^(\d{1,7}): ?`)
+	hostLabel = regexp.MustCompile(`^([\w.-]{1,250})(?:: ?| +\| ?)`)
+	rayLabel  = regexp.MustCompile(`^\(([^()]{0,100}pid=\d+[^()]{0,100})\) `)
+)
+
+// strip takes prefixes off a line and returns the process's tag, "" where none.
+func strip(line []byte) (tag string, rest []byte) {
+	if i := bytes.IndexByte(line, 0x1b); i >= 0 {
+		line = escapes.ReplaceAll(line, nil)
+	}
+	line = bytes.TrimRight(line, " \t")
+	if bytes.HasPrefix(line, []byte(`{"log":"`)) {
+		line = unquote(line)
+	}
+	if i := bytes.IndexByte(line, '<'); i >= 0 {
+		// Open MPI tags every piece that a process writes, so also inside a line.
+		if at := midTags.FindIndex(line); at != nil {
+			tag = string(line[at[0]+1 : at[0]+bytes.IndexByte(line[at[0]:], ']')])
+			rest := midTags.ReplaceAll(line[at[1]:], nil)
+			if before := bytes.TrimLeft(line[:at[0]], " \t>"); len(before) > 0 && !clock.Match(append(bytes.Clone(before), ' ')) && looksOurs(before) {
+				rest = append(bytes.Clone(before), rest...)
+			}
+			line = rest
+		}
+	}
+	for range 5 {
+		t := bytes.TrimLeft(line, " \t")
+		if len(t) == 0 {
+			return tag, t
+		}
+		cut, name := prefix(t)
+		if cut == 0 {
+			return tag, t
+		}
+		if name != "" {
+			tag = name
+		}
+		line = t[cut:]
+	}
+	return tag, bytes.TrimLeft(line, " \t")
+}
+
+// prefix is the length of one prefix of a line without leading blanks, and
+// the process that it names.
+func prefix(t []byte) (cut int, tag string) {
+	switch c := t[0]; {
+	case c == '>':
+		return 1, ""
+	case c == '"': // a line of a quoted list
+		if t[len(t)-1] == ',' || t[len(t)-1] == '"' {
+			return 1, ""
+		}
+	case c == '[':
+		if m := kubectl.FindSubmatchIndex(t); m != nil {
+			return m[1], string(t[m[2]:m[3]])
+		}
+		if m := hydra.FindSubmatchIndex(t); m != nil {
+			return m[1], string(t[m[2]:m[3]])
+		}
+		if len(t) > 9 && t[1] >= '0' && t[1] <= '9' {
+			if m := clock.FindIndex(t); m != nil {
+				return m[1], ""
+			}
+		}
+	case c == '(':
+		if m := rayLabel.FindSubmatchIndex(t); m != nil {
+			return m[1], string(t[m[2]:m[3]])
+		}
+	case c >= '0' && c <= '9':
+		if len(t) > 8 && (t[2] == ':' || t[4] == '-' || t[4] == '/') {
+			if m := clock.FindIndex(t); m != nil && m[1] > 8 {
+				return m[1], ""
+			}
+		}
+		if i := bytes.IndexByte(t[:min(len(t), 9)], ':'); i > 0 {
+			if m := srunLabel.FindSubmatchIndex(t); m != nil && !bytes.HasPrefix(t[m[1]:], []byte("Test ")) && (m[1] == len(t) || t[m[1]-1] == ' ' || t[m[1]] < '0' || t[m[1]] > '9') {
+				return m[1], string(t[m[2]:m[3]])
+			}
+		}
+		if m := hostLabel.FindSubmatchIndex(t); m != nil && looksOurs(t[m[1]:]) { // an address
+			return m[1], string(t[m[2]:m[3]])
+		}
+	case c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z':
+		if i := bytes.IndexAny(t[:min(len(t), 251)], " :|"); i < 0 || t[i] == ' ' && (len(t) < 7 || t[6] != ' ' && t[3] != ' ') && bytes.IndexByte(t[:min(len(t), 120)], '|') < 0 {
+			return 0, ""
+		}
+		if m := syslog.FindIndex(t); m != nil {
+			return m[1], ""
+		}
+		if m := hostLabel.FindSubmatchIndex(t); m != nil && looksOurs(t[m[1]:]) {
+			return m[1], string(t[m[2]:m[3]])
+		}
+	}
+	return 0, ""
+}
+
+// looksOurs says that a text begins as a line of a benchmark's output does:
+// with a number sign, or with two whole numbers.
+func looksOurs(t []byte) bool {
+	t = bytes.TrimLeft(t, " \t")
+	if len(t) == 0 {
+		return false
+	}
+	if t[0] == '#' || bytes.HasPrefix(t, []byte("NCCL version")) {
+		return true
+	}
+	var buf [maxFields][]byte
+	f := fields(t, buf[:])
+	if len(f) < 3 {
+		return false
+	}
+	_, a := integer(f[0])
+	_, b := integer(f[1])
+	return a && b
+}
+
+// unquote is the text in a container engine's JSON line.
+func unquote(line []byte) []byte {
+	var l struct {
+		Log string `json:"log"`
+	}
+	if json.Unmarshal(line, &l) != nil {
+		return line
+	}
+	return bytes.TrimRight([]byte(l.Log), "\r\n \t")
+}
