@@ -3,7 +3,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -X main.version=$(VERSION)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: build run test race lint nocgo arm64 test-rdma bench-peers clean
+.PHONY: build run test race lint nocgo arm64 ptx test-rdma bench-peers clean
 
 build:
 	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/busbw ./cmd/busbw
@@ -33,6 +33,11 @@ nocgo:
 # RDMA on real kernel verbs: emulated machines with Soft-RoCE devices, some minutes.
 test-rdma:
 	BUSBW_LAB=1 go test -count=1 -timeout 20m ./rdma/lab
+
+# The device kernels for GPUs; the results are in the repository (Debian's clang-19).
+ptx:
+	for sm in 70 80 90; do clang-19 --target=nvptx64-nvidia-cuda -march=sm_$$sm -nocudalib -ffreestanding -fno-math-errno -ffp-contract=off -O2 -Wall -Werror \
+	  -S -o - worker/gpu/kernels/kernels.c | sed -E 's,[ \t]*//.*,,;/^$$/d' >worker/gpu/kernels/sm_$$sm.ptx || exit 1; done
 
 # The reduction kernels of arm64, in emulation.
 arm64:

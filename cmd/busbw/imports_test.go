@@ -17,6 +17,7 @@ func TestImportsGoOneWay(t *testing.T) {
 		"busbw/reports":              {"busbw/collectives", "busbw/collectives/reduce"},
 		"busbw/reports/imports":      {"busbw/collectives", "busbw/collectives/reduce", "busbw/reports"},
 		"busbw/rdma":                 {"busbw/collectives", "busbw/collectives/reduce"},
+		"busbw/worker/gpu":           {"busbw/collectives", "busbw/collectives/reduce"},
 		"busbw/coordinator":          {"busbw/collectives", "busbw/collectives/reduce", "busbw/reports"},
 		"busbw/worker":               {"busbw/collectives", "busbw/collectives/reduce", "busbw/coordinator", "busbw/rdma", "busbw/reports"},
 	}

@@ -1,0 +1,50 @@
+// A stand-in for libcuda.so.1 in the tests. A device's memory is memory of this
+// process that only the fake reads: at the addresses that it hands out nothing
+// can be read, so that a program which touches device memory dies, as it should.
+// A stream is a thread with a queue, a kernel is the host build of kernels.c. It
+// is strict: a wrong context, a foreign handle, a range beyond its allocation or
+// on a peer without access is an error.
+//
+//   FAKECUDA_DEVICES=2  FAKECUDA_CC=90  FAKECUDA_DRIVER=12080  FAKECUDA_MEM=256 (MiB a device)
+//   FAKECUDA_P2P=all|none|pairs  FAKECUDA_DMABUF=0
+//   FAKECUDA_JITTER=us: a random pause before whatever a stream does
+//   FAKECUDA_FAIL=cuMemAlloc_v2:3:2[,…]: the third call of it returns 2
+//   FAKECUDA_PTX=222: no module loads whose target is above sm_70; FAKECUDA_BAD=name: that kernel writes nothing
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include "../../cuda.h"
+#include "../../kernels/kernels.h"
+
+enum { DEVICES = 16, KERNELS = 64 };
+struct CUctx_st { int dev, refs; unsigned peers; };
+struct range { u64 at, size; int dev, host; struct range *next; };
+struct CUevent_st { int magic, dev; unsigned flags; u64 recorded, fired; struct timespec when; };
+struct CUfunc_st { int magic; struct CUmod_st *mod; const struct kernel *k; };
+struct CUmod_st { int magic, dev, n; struct CUfunc_st f[KERNELS]; };
+struct kernel { const char *name; size_t param; void (*run)(const void *); };
+
+extern int fake_devices;
+extern struct CUctx_st fake_ctx[DEVICES];
+extern __thread CUcontext fake_current;
+extern pthread_mutex_t fake_lock;
+
+int fake_env(const char *name, int otherwise);
+CUresult fake_enter(const char *function);
+struct range *fake_find(u64 at, u64 size);
+CUresult fake_reach(int dev, u64 at, u64 size); // may code on dev touch this range?
+const struct kernel *fake_kernel(const char *name);
+CUresult fake_check(int dev, const struct kernel *k, const void *param); // its ranges
+void fake_run(const struct kernel *k, const void *param);
+
+#define FREE_ENTER                             \
+  do {                                         \
+    CUresult e_ = fake_enter(__func__);        \
+    if (e_) return e_;                         \
+  } while (0)
+#define ENTER                                                                         \
+  do {                                                                                \
+    FREE_ENTER;                                                                       \
+    if (!fake_current || !fake_current->refs) return CU_INVALID_CONTEXT;              \
+  } while (0)

@@ -1,0 +1,182 @@
+// Streams and events of the fake. One lock and one condition for all of them.
+#include "fake.h"
+
+#include <time.h>
+#include <unistd.h>
+
+enum { COPY, SET, RECORD, WAIT, KERNEL_RUN };
+struct task {
+  int what;
+  u64 to, from, n, gen;
+  unsigned char byte;
+  CUevent event;
+  const struct kernel *k;
+  char param[256];
+  struct task *next;
+};
+struct CUstream_st {
+  int magic, dev, quit;
+  pthread_t thread;
+  struct task *head, **tail;
+  u64 put, done;
+  CUresult error; // sticky, as a context's is
+};
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t turn = PTHREAD_COND_INITIALIZER;
+
+static void *at(u64 a) { return (void *)(a - host_from < host_size ? a + host_shift : a); }
+
+static void *work(void *arg) {
+  CUstream s = arg;
+  int jitter = fake_env("FAKECUDA_JITTER", 0);
+  unsigned seed = (unsigned)(u64)s;
+  pthread_mutex_lock(&lock);
+  for (;;) {
+    while (!s->head && !s->quit) pthread_cond_wait(&turn, &lock);
+    struct task *t = s->head;
+    if (!t) break;
+    if (t->what == WAIT && t->event->fired < t->gen) {
+      pthread_cond_wait(&turn, &lock);
+      continue;
+    }
+    pthread_mutex_unlock(&lock);
+    if (jitter) usleep(rand_r(&seed) % jitter);
+    if (t->what == COPY) memmove(at(t->to), at(t->from), t->n);
+    if (t->what == SET) memset(at(t->to), t->byte, t->n);
+    if (t->what == KERNEL_RUN) fake_run(t->k, t->param);
+    pthread_mutex_lock(&lock);
+    if (t->what == RECORD) t->event->fired = t->gen, clock_gettime(CLOCK_MONOTONIC, &t->event->when);
+    if (!(s->head = t->next)) s->tail = &s->head;
+    s->done++;
+    free(t);
+    pthread_cond_broadcast(&turn);
+  }
+  pthread_mutex_unlock(&lock);
+  return NULL;
+}
+
+#define STREAM(s) if (!(s) || (s)->magic != 0x57ea || (s)->dev != fake_current->dev) return CU_INVALID_HANDLE
+#define EVENT(e) if (!(e) || (e)->magic != 0xe7e7) return CU_INVALID_HANDLE
+static CUresult push(CUstream s, const struct task *t) { // lock is held
+  struct task *q = malloc(sizeof *q);
+  *q = *t;
+  q->next = NULL;
+  *s->tail = q;
+  s->tail = &q->next;
+  s->put++;
+  pthread_cond_broadcast(&turn);
+  return CU_OK;
+}
+static CUresult queue(CUstream s, struct task t) {
+  pthread_mutex_lock(&lock);
+  CUresult r = push(s, &t);
+  pthread_mutex_unlock(&lock);
+  return r;
+}
+
+CUresult cuStreamCreate(CUstream *out, unsigned flags) {
+  ENTER;
+  if (flags != CU_STREAM_NON_BLOCKING) return CU_INVALID_VALUE;
+  CUstream s = calloc(1, sizeof *s);
+  s->magic = 0x57ea, s->dev = fake_current->dev, s->tail = &s->head;
+  if (pthread_create(&s->thread, NULL, work, s)) return CU_OUT_OF_MEMORY;
+  *out = s;
+  return CU_OK;
+}
+CUresult cuStreamDestroy_v2(CUstream s) {
+  ENTER; STREAM(s);
+  pthread_mutex_lock(&lock);
+  s->quit = 1;
+  pthread_cond_broadcast(&turn);
+  pthread_mutex_unlock(&lock);
+  pthread_join(s->thread, NULL);
+  s->magic = 0;
+  free(s);
+  return CU_OK;
+}
+CUresult cuStreamSynchronize(CUstream s) {
+  ENTER; STREAM(s);
+  pthread_mutex_lock(&lock);
+  for (u64 want = s->put; s->done < want;) pthread_cond_wait(&turn, &lock);
+  CUresult r = s->error;
+  pthread_mutex_unlock(&lock);
+  return r;
+}
+CUresult cuStreamQuery(CUstream s) {
+  ENTER; STREAM(s);
+  pthread_mutex_lock(&lock);
+  CUresult r = s->error ? s->error : s->done < s->put ? CU_NOT_READY : CU_OK;
+  pthread_mutex_unlock(&lock);
+  return r;
+}
+CUresult cuStreamWaitEvent(CUstream s, CUevent e, unsigned flags) {
+  ENTER; STREAM(s); EVENT(e);
+  if (flags) return CU_INVALID_VALUE;
+  pthread_mutex_lock(&lock);
+  CUresult r = push(s, &(struct task){.what = WAIT, .event = e, .gen = e->recorded});
+  pthread_mutex_unlock(&lock);
+  return r;
+}
+
+CUresult cuEventCreate(CUevent *out, unsigned flags) {
+  ENTER;
+  CUevent e = calloc(1, sizeof *e);
+  e->magic = 0xe7e7, e->dev = fake_current->dev, e->flags = flags;
+  *out = e;
+  return CU_OK;
+}
+CUresult cuEventDestroy_v2(CUevent e) { ENTER; EVENT(e); e->magic = 0; free(e); return CU_OK; }
+CUresult cuEventRecord(CUevent e, CUstream s) {
+  ENTER; EVENT(e); STREAM(s);
+  if (e->dev != s->dev) return CU_INVALID_HANDLE;
+  pthread_mutex_lock(&lock);
+  CUresult r = push(s, &(struct task){.what = RECORD, .event = e, .gen = ++e->recorded});
+  pthread_mutex_unlock(&lock);
+  return r;
+}
+CUresult cuEventSynchronize(CUevent e) {
+  ENTER; EVENT(e);
+  pthread_mutex_lock(&lock);
+  while (e->fired < e->recorded) pthread_cond_wait(&turn, &lock);
+  pthread_mutex_unlock(&lock);
+  return CU_OK;
+}
+CUresult cuEventElapsedTime(float *ms, CUevent a, CUevent b) {
+  ENTER; EVENT(a); EVENT(b);
+  if ((a->flags | b->flags) & CU_EVENT_DISABLE_TIMING || !a->recorded || !b->recorded) return CU_INVALID_HANDLE;
+  if (a->fired < a->recorded || b->fired < b->recorded) return CU_NOT_READY;
+  *ms = (b->when.tv_sec - a->when.tv_sec) * 1e3f + (b->when.tv_nsec - a->when.tv_nsec) / 1e6f;
+  return CU_OK;
+}
+
+static CUresult copy(CUstream s, int dev, u64 to, int to_device, u64 from, int from_device, u64 n) {
+  if ((to_device && fake_reach(dev, to, n)) || (from_device && fake_reach(dev, from, n))) return CU_INVALID_VALUE;
+  return queue(s, (struct task){.what = COPY, .to = to, .from = from, .n = n});
+}
+CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr d, const void *p, size_t n, CUstream s) { ENTER; STREAM(s); return copy(s, s->dev, d, 1, (u64)p, 0, n); }
+CUresult cuMemcpyDtoHAsync_v2(void *p, CUdeviceptr d, size_t n, CUstream s) { ENTER; STREAM(s); return copy(s, s->dev, (u64)p, 0, d, 1, n); }
+CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr d, CUdeviceptr p, size_t n, CUstream s) { ENTER; STREAM(s); return copy(s, s->dev, d, 1, p, 1, n); }
+CUresult cuMemcpyPeerAsync(CUdeviceptr d, CUcontext dc, CUdeviceptr p, CUcontext pc, size_t n, CUstream s) {
+  ENTER; STREAM(s); // this one needs no peer access
+  struct range *to = fake_find(d, n), *from = fake_find(p, n);
+  if (!to || !from || to->host || from->host || &fake_ctx[to->dev] != dc || &fake_ctx[from->dev] != pc) return CU_INVALID_VALUE;
+  return queue(s, (struct task){.what = COPY, .to = d, .from = p, .n = n});
+}
+CUresult cuMemsetD8Async(CUdeviceptr d, unsigned char v, size_t n, CUstream s) {
+  ENTER; STREAM(s);
+  CUresult r = fake_reach(s->dev, d, n);
+  return r ? r : queue(s, (struct task){.what = SET, .to = d, .byte = v, .n = n});
+}
+CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, CUstream s, void **params, void **extra) {
+  ENTER; STREAM(s);
+  if (!f || f->magic != 0xf0 || f->mod->dev != s->dev) return CU_INVALID_HANDLE;
+  if (!gx || !bx || bx > 1024 || gy != 1 || gz != 1 || by != 1 || bz != 1 || shared || extra) return CU_INVALID_VALUE;
+  struct task t = {.what = KERNEL_RUN, .k = f->k};
+  memcpy(t.param, params[0], f->k->param);
+  pthread_mutex_lock(&lock);
+  CUresult r = fake_check(s->dev, t.k, t.param), before = s->error;
+  if (r && !s->error) s->error = r; // a real one faults while it runs: seen at the next call that waits
+  if (!r && !before) push(s, &t);
+  pthread_mutex_unlock(&lock);
+  return before;
+}
