@@ -249,3 +249,14 @@ func (l *TCPLink) Close() error {
 	l.listen.forget(l.rank)
 	return nil
 }
+
+// Streams says how many sockets lead to each peer and how many threads, the
+// rank's own among them, move their data; 0 before there is a peer.
+func (l *TCPLink) Streams() (sockets, threads int) {
+	for _, p := range l.peers {
+		if p != nil {
+			return len(p.streams), 1 + len(l.helpers)
+		}
+	}
+	return 0, 0
+}

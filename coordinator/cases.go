@@ -68,6 +68,8 @@ type CaseBody struct {
 type CaseReply struct {
 	Digest string `json:"digest"`
 	Link   string `json:"link"` // "memory", "tcp", "memory+tcp", "none"
+	// Effective is what the settings came to on this node, by name.
+	Effective map[string]string `json:"effective,omitempty"`
 	// Refused says why this node cannot run this size ("needs 300 GiB, 20 GiB
 	// are available"); the run goes on with the next.
 	Refused string `json:"refused,omitempty"`

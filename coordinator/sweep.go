@@ -84,6 +84,7 @@ func (s *Sweep) Measure(ctx context.Context, c Case) (reports.Result, error) {
 		if r.Digest != replies[0].Digest {
 			return res, fmt.Errorf("nodes %s and %s disagree on what %s %s of %d B means: their busbw builds differ", s.Nodes[i].Host, s.Nodes[0].Host, c.op, c.algo, c.bytes)
 		}
+		res.Effective = joined(res.Effective, r.Effective)
 		if len(r.Link) > len(res.Link) {
 			res.Link = r.Link // the node with most kinds of peers names the link
 		}

@@ -47,7 +47,7 @@ func (r *runner) prepare(ctx context.Context, b coordinator.CaseBody) (any, erro
 	}); err != nil {
 		return nil, err
 	}
-	reply := coordinator.CaseReply{Digest: digest(b), Link: r.linkName()}
+	reply := coordinator.CaseReply{Digest: digest(b), Link: r.linkName(), Effective: r.effective(c)}
 	if reply.Refused, err = r.allocate(c, b); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,29 @@
+package coordinator
+
+import "strings"
+
+// Bounds on what a node may say that its settings came to.
+const (
+	maxEffective = 32 // names
+	maxValue     = 100
+)
+
+// joined adds what a node says to what the nodes before it said: "1/2" where
+// two do not agree.
+func joined(all, more map[string]string) map[string]string {
+	for k, v := range more {
+		k, v = clean(k, maxValue), clean(v, maxValue)
+		old, ok := all[k]
+		switch {
+		case !ok && len(all) >= maxEffective:
+		case !ok:
+			if all == nil {
+				all = map[string]string{}
+			}
+			all[k] = v
+		case !strings.Contains("/"+old+"/", "/"+v+"/") && len(old) < maxValue:
+			all[k] = old + "/" + v
+		}
+	}
+	return all
+}
