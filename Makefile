@@ -1,6 +1,9 @@
 # busbw: make run and make test do everything on a fresh machine with Go and gcc.
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-LDFLAGS := -X main.version=$(VERSION)
+# The NVML binding leaves its functions to be found when they are first called; linkers that bind them at start make a binary that does not start.
+LAZY := -extldflags=-Wl,-z,lazy
+LDFLAGS := -X main.version=$(VERSION) $(LAZY)
+export GOFLAGS := -ldflags=$(LAZY)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .PHONY: build run test race lint nocgo arm64 ptx test-rdma bench-peers clean

@@ -9,9 +9,11 @@ import "time"
 //	POST   /v1/job/{id}/command   Command → 204; KindPing only shows that the owner lives
 //	DELETE /v1/job/{id}           stop the runner → 204 when it is gone
 //	GET    /v1/node               → NodeInfo
+//	GET    /v1/topo               → reports.Topology
 const (
 	PathJob  = "/v1/job"
 	PathNode = "/v1/node"
+	PathTopo = "/v1/topo"
 	KindPing = "ping"
 )
 

@@ -10,6 +10,8 @@ import (
 	"os"
 	"slices"
 	"time"
+
+	"busbw/reports"
 )
 
 // JoinOptions say how a coordinator joins a cluster.
@@ -188,6 +190,20 @@ func (c *Cluster) NodeInfo(ctx context.Context, m Member) (info NodeInfo, err er
 	defer r.close()
 	err = r.first(ctx, http.MethodGet, PathNode, nil, &info)
 	return info, err
+}
+
+// Topology asks a worker how the devices of its machine are joined.
+func (c *Cluster) Topology(ctx context.Context, m Member) (t reports.Topology, err error) {
+	r := newRemote(c.id, "node "+m.String(), m)
+	defer r.close()
+	if err := r.first(ctx, http.MethodGet, PathTopo, nil, &t); err != nil {
+		return t, err
+	}
+	if err := t.Check(); err != nil {
+		return reports.Topology{}, fmt.Errorf("node %s: its topology: %w", m, err)
+	}
+	t.Node = m.Host
+	return t, nil
 }
 
 // PlanNodes are members as the nodes of a plan. ranks 0: as each offers. Nodes

@@ -23,6 +23,7 @@ type GPU struct {
 
 	NVLinks []NVLink `json:"nvlinks,omitempty"` // every link the GPU has, up or not
 	Fabric  *Fabric  `json:"fabric,omitempty"`  // NVSwitch fabric registration
+	XGMI    []XGMI   `json:"xgmi,omitempty"`    // AMD: the GPUs that it reaches over Infinity Fabric
 
 	ECC            *bool    `json:"ecc,omitempty"`
 	ECCCorrected   *uint64  `json:"ecc_corrected,omitempty"`   // since the driver loaded
@@ -59,6 +60,12 @@ type NVLink struct {
 	RxBytes    *uint64           `json:"rx_bytes,omitempty"`    // payload since a reset
 	Errors     map[string]uint64 `json:"errors,omitempty"`      // "replay", "recovery", "crc_flit", "crc_data", "ecc"
 	Absent     string            `json:"absent,omitempty"`      // why the rest is missing
+}
+
+// XGMI is an AMD GPU's way to a neighbour over Infinity Fabric.
+type XGMI struct {
+	PCI  string   `json:"pci"`                // of the neighbour
+	GBps *float64 `json:"gb_per_s,omitempty"` // each direction, as the driver says
 }
 
 // Fabric is a GPU's registration with the NVSwitch fabric.

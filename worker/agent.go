@@ -19,6 +19,9 @@ type agent struct {
 	self coordinator.Self
 	find func(coordinator.Fingerprint) (coordinator.Member, bool) // among the members
 
+	asking   sync.Mutex    // the GPU driver
+	patience time.Duration // with it
+
 	mu      sync.Mutex
 	job     *job // the latest; finished or not
 	closing bool
@@ -46,6 +49,7 @@ func (a *agent) handler() http.Handler {
 	mux.HandleFunc("POST "+coordinator.PathJob+"/{id}/command", a.owned(a.command))
 	mux.HandleFunc("DELETE "+coordinator.PathJob+"/{id}", a.owned(a.remove))
 	mux.HandleFunc("GET "+coordinator.PathNode, a.node)
+	mux.HandleFunc("GET "+coordinator.PathTopo, a.topology)
 	// A connection outlives the handshake that let it in, and maybe its
 	// owner's membership: every request is checked.
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

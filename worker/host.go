@@ -36,6 +36,11 @@ func (a *agent) node(w http.ResponseWriter, _ *http.Request) {
 	reply(w, info)
 }
 
+// topology answers how this machine's devices are joined.
+func (a *agent) topology(w http.ResponseWriter, r *http.Request) {
+	reply(w, a.readNode(r.Context()).Topology())
+}
+
 // cpuModel is the first model name of /proc/cpuinfo; ARM kernels give none.
 func cpuModel() string {
 	b, _ := os.ReadFile("/proc/cpuinfo")

@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"syscall"
@@ -32,6 +33,9 @@ func TestMain(m *testing.M) {
 				time.Sleep(time.Hour)
 			}))
 		case RunnerVerb:
+			if len(os.Args) > 2 && os.Args[2] == GPUsVerb {
+				exit(fakeDriver())
+			}
 			exit(puppet(os.Stdin, os.Stdout))
 		}
 	}
@@ -108,6 +112,22 @@ func own(ctx context.Context, seed, secretFile string, then func()) error {
 	}
 	then()
 	return errors.Join(s.Close(), c.Close())
+}
+
+// fakeDriver is the process that asks the GPU driver, as a test wants it.
+func fakeDriver() error {
+	b, _ := os.ReadFile(filepath.Join(os.Getenv("TMPDIR"), "driver"))
+	switch string(b) {
+	case "":
+		return PrintGPUs(os.Stdout)
+	case "hang":
+		time.Sleep(time.Hour)
+	case "die":
+		syscall.Kill(os.Getpid(), syscall.SIGSEGV)
+		time.Sleep(time.Hour)
+	}
+	fmt.Println(string(b))
+	return nil
 }
 
 // puppet is a runner that does what a test tells it: each command's body has,

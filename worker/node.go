@@ -1,12 +1,22 @@
 package worker
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
+	"time"
 
 	"busbw/reports"
+	"busbw/worker/nvml"
+	"busbw/worker/topo"
 )
 
 // Node is a machine as a value: what checks and the topology look at, whether
@@ -18,15 +28,135 @@ type Node struct {
 	NoGPUs string        // why GPUs are not known, or not fully; "" when they are (none is an answer)
 }
 
-// ReadNode reads the machine whose files lie under dir: "/" is this one. A
-// link in a copy that leads out of it is not followed.
+// ReadNode reads the machine whose files lie under dir: "/" is this one, whose
+// GPU driver is asked in this process (an agent asks in another one: see
+// readNode). A link in a copy that leads out of it is not followed.
 func ReadNode(name, dir string) (*Node, error) {
 	if dir = filepath.Clean(dir); dir == "/" {
-		return &Node{Name: name, Root: os.DirFS("/"), NoGPUs: "this build does not ask GPU drivers"}, nil
+		n := &Node{Name: name, Root: os.DirFS("/")}
+		n.GPUs, n.NoGPUs = localGPUs(n.Root)
+		return n, nil
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, fmt.Errorf("node %s: %w", name, err)
 	}
-	return &Node{Name: name, Root: root.FS(), NoGPUs: "no GPU driver to ask: these are the files of another machine"}, nil
+	n := &Node{Name: name, Root: root.FS()}
+	if n.GPUs, err = topo.GPUs(n.Root); err != nil {
+		n.NoGPUs = err.Error()
+	} else if countVendor(n.GPUs, "nvidia") > 0 {
+		n.NoGPUs = "NVLink, memory, clocks and errors of the GPUs: these are the files of another machine, and only its driver tells"
+	}
+	return n, nil
+}
+
+// Topology is how the node's devices are joined.
+func (n *Node) Topology() reports.Topology { return topo.Read(n.Name, n.Root, n.GPUs, n.NoGPUs) }
+
+// localGPUs asks this machine's driver, and its files for what there is besides.
+func localGPUs(root fs.FS) (gpus []reports.GPU, why string) {
+	var reasons []string
+	files, err := topo.GPUs(root)
+	if err != nil {
+		reasons = append(reasons, err.Error())
+	}
+	d, err := nvml.Open()
+	if err == nil {
+		defer d.Close()
+		gpus, err = d.GPUs()
+	}
+	onBus := countVendor(files, "nvidia")
+	switch {
+	case err == nil && onBus > len(gpus):
+		reasons = append(reasons, fmt.Sprintf("%d NVIDIA GPUs are on the PCI bus and the driver lists %d (see the kernel log; a container may have been given only some)", onBus, len(gpus)))
+	case err != nil && (onBus > 0 || !errors.Is(err, nvml.ErrNoLibrary) && !errors.Is(err, nvml.ErrNoCgo) && !errors.Is(err, nvml.ErrNoDriver)):
+		reasons = append(reasons, err.Error())
+	}
+	known := err == nil
+	for i := range gpus {
+		topo.Locate(root, &gpus[i])
+	}
+	for _, g := range files {
+		if g.Vendor == "nvidia" && known {
+			continue
+		}
+		g.Index = len(gpus)
+		gpus = append(gpus, g)
+	}
+	return gpus, strings.Join(reasons, "; ")
+}
+
+func countVendor(gpus []reports.GPU, vendor string) (n int) {
+	for _, g := range gpus {
+		if g.Vendor == vendor {
+			n++
+		}
+	}
+	return n
+}
+
+// GPUsVerb is the argument of the runner verb that makes it call PrintGPUs.
+const GPUsVerb = "gpus"
+
+// asked is what the process that asks the GPU driver prints.
+type asked struct {
+	GPUs   []reports.GPU `json:"gpus"`
+	NoGPUs string        `json:"no_gpus,omitempty"`
+}
+
+// PrintGPUs is the life of a process that asks this machine's GPU driver: one
+// line of JSON.
+func PrintGPUs(out io.Writer) error {
+	var a asked
+	a.GPUs, a.NoGPUs = localGPUs(os.DirFS("/"))
+	return json.NewEncoder(out).Encode(a)
+}
+
+// How long a GPU driver may take to answer, and how much it may say.
+const (
+	driverPatience = 8 * time.Second // less than a client waits for an answer to begin
+	driverAnswer   = 16 << 20
+)
+
+// readNode is this machine for the agent. A driver that crashes or hangs takes
+// the process that asks it, not the agent.
+func (a *agent) readNode(ctx context.Context) *Node {
+	n := &Node{Name: a.self.Host, Root: os.DirFS("/")}
+	a.asking.Lock() // one at a time is enough for a driver
+	defer a.asking.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, a.patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, a.opts.Runner[0], append(a.opts.Runner[1:len(a.opts.Runner):len(a.opts.Runner)], GPUsVerb)...)
+	cmd.Env, cmd.WaitDelay = environment(nil), time.Second
+	var out, errs limited
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	var got asked
+	switch err := cmd.Run(); {
+	case ctx.Err() != nil:
+		n.NoGPUs = fmt.Sprintf("the GPU driver did not answer within %s (a hung driver or GPU: see the kernel log)", a.patience)
+	case err != nil:
+		said, _, _ := strings.Cut(errs.String(), "\n")
+		n.NoGPUs = fmt.Sprintf("the process that asks the GPU driver failed: %v: %.300s", err, said)
+	default:
+		if err := json.Unmarshal(out.Bytes(), &got); err != nil {
+			n.NoGPUs = fmt.Sprintf("what the process that asks the GPU driver said cannot be read: %v", err)
+		}
+	}
+	n.GPUs = got.GPUs
+	if n.NoGPUs == "" {
+		n.NoGPUs = got.NoGPUs
+	} else if files, err := topo.GPUs(n.Root); err == nil {
+		n.GPUs = files
+	}
+	return n
+}
+
+// limited keeps the first bytes of what is written to it.
+type limited struct{ bytes.Buffer }
+
+func (l *limited) Write(b []byte) (int, error) {
+	if room := driverAnswer - l.Len(); room > 0 {
+		l.Buffer.Write(b[:min(room, len(b))])
+	}
+	return len(b), nil
 }

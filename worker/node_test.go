@@ -4,7 +4,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 )
 
 func TestReadNodeStaysInItsCopy(t *testing.T) {
@@ -29,10 +31,43 @@ func TestReadNodeStaysInItsCopy(t *testing.T) {
 	if b, err := fs.ReadFile(n.Root, "out"); err == nil {
 		t.Errorf("a link that leads out gave %q", b)
 	}
-	if n.NoGPUs == "" {
+	if n.NoGPUs == "" { // it has no /sys
 		t.Error("it does not say why the GPUs are unknown")
 	}
 	if _, err := ReadNode("a", filepath.Join(dir, "none")); err == nil {
 		t.Error("no error for a folder that does not exist")
+	}
+}
+
+// The agent asks the driver in another process and outlives what happens there.
+func TestDriverIsAskedElsewhere(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &agent{opts: Options{Runner: []string{exe, RunnerVerb}}, patience: 10 * time.Second}
+	a.self.Host = "a"
+	for _, tc := range []struct {
+		driver string
+		gpus   int
+		why    string
+	}{
+		{`{"gpus":[{"index":0,"vendor":"nvidia","name":"NVIDIA H100 80GB HBM3"}],"no_gpus":"some of it"}`, 1, "some of it"},
+		{`{"gpus":`, 0, "cannot be read"},
+		{"die", 0, "failed: exit status 2: SIGSEGV"},
+		{"hang", 0, "did not answer within 300ms"},
+	} {
+		if err := os.WriteFile(filepath.Join(dir, "driver"), []byte(tc.driver), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if tc.driver == "hang" {
+			a.patience = 300 * time.Millisecond
+		}
+		n := a.readNode(t.Context())
+		if n.Name != "a" || !strings.Contains(n.NoGPUs, tc.why) || tc.gpus > 0 && (len(n.GPUs) != tc.gpus || n.GPUs[0].Name != "NVIDIA H100 80GB HBM3") {
+			t.Errorf("%.20q: %d GPUs, %q; want %d, %q", tc.driver, len(n.GPUs), n.NoGPUs, tc.gpus, tc.why)
+		}
 	}
 }

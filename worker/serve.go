@@ -67,7 +67,7 @@ func Serve(ctx context.Context, o Options) (err error) {
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
-	a := &agent{opts: o, self: self, find: g.Find}
+	a := &agent{opts: o, self: self, find: g.Find, patience: driverPatience}
 	for _, p := range self.Choice.Passed {
 		o.Log.Info("address passed over", "reason", p.String())
 	}

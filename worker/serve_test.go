@@ -130,6 +130,9 @@ func TestLaunch(t *testing.T) {
 	if err != nil || info.CPUs < 1 || info.Memory < 1<<20 || info.Version != "test" || info.Job != "run1-0" || info.Host != "local1" {
 		t.Errorf("node info %+v, %v", info, err)
 	}
+	if top, err := l.Topology(t.Context(), l.Workers[2]); err != nil || top.Node != "local2" || len(top.Paths) != len(top.GPUs)+len(top.NICs) {
+		t.Errorf("topology %+v, %v", top, err)
+	}
 }
 
 func TestBusy(t *testing.T) {

@@ -73,6 +73,7 @@ A worker runs on each node; workers find each other by gossip; busbw run drives 
 		reportCommand(),
 		compareCommand(),
 		importCommand(),
+		topoCommand(),
 		versionCommand(),
 		runnerCommand(),
 	)

@@ -55,7 +55,7 @@ process with this node's ranks. It takes one job at a time and outlives them.`,
 // runnerCommand is the process that a worker starts for a job. It is not for
 // people.
 func runnerCommand() *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:    worker.RunnerVerb,
 		Short:  "Hold a node's ranks for one launch (started by the worker)",
 		Hidden: true,
@@ -64,4 +64,12 @@ func runnerCommand() *cobra.Command {
 			return worker.Run(version, os.Stdin, os.Stdout)
 		},
 	}
+	cmd.AddCommand(&cobra.Command{
+		Use:    worker.GPUsVerb,
+		Short:  "Ask this machine's GPU driver, for an agent that must outlive it",
+		Hidden: true,
+		Args:   noArgs,
+		RunE:   func(cmd *cobra.Command, _ []string) error { return worker.PrintGPUs(cmd.OutOrStdout()) },
+	})
+	return cmd
 }
