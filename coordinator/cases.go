@@ -8,15 +8,18 @@ const (
 	KindOpen   = "open"   // OpenBody → OpenReply: listen on the data address
 	KindLimits = "limits" // LimitsBody → LimitsReply: measure what this machine allows
 	KindCase   = "case"   // CaseBody → CaseReply: connect, allocate, compile
+	KindJoin   = "join"   // JoinBody → JoinReply: connect the queue pairs that a case has opened
 	KindCheck  = "check"  // CheckBody → CheckReply: fill, run once, compare every element
 	KindBatch  = "batch"  // BatchBody → BatchReply: run and time
+	KindPorts  = "ports"  // nothing → PortsReply: what the RDMA ports have counted since the case began
 	KindExit   = "exit"   // nothing → nothing: end the process
 )
 
 // OpenBody opens a node's data listener. Token is the launch's secret that
 // every data connection shows first.
 type OpenBody struct {
-	Token []byte `json:"token"`
+	Token []byte   `json:"token"`
+	Rails []string `json:"rails,omitempty"` // RDMA ports to use, in turn; none: each rank the nearest
 }
 
 // OpenReply says where a node can be reached and what it is.
@@ -27,6 +30,7 @@ type OpenReply struct {
 	Version  string   `json:"version"`
 	Iface    string   `json:"iface,omitempty"`
 	LineGBps *float64 `json:"line_gb_per_s,omitempty"` // of the interface, where the kernel knows it
+	RDMA     RDMA     `json:"rdma"`
 }
 
 // LimitsBody asks for the machine's own limits; a node that shares its
@@ -62,12 +66,15 @@ type CaseBody struct {
 	Groups    [][]int  `json:"groups,omitempty"` // global ranks of each group; absent: those of the scope
 	Addrs     []string `json:"addrs"`            // data address of each node
 	Machines  []string `json:"machines"`         // of each node: equal where they share a clock
+	Verbs     bool     `json:"verbs"`            // queue pairs between processes instead of TCP
 }
 
 // CaseReply says what a node understood. Digests of all nodes must agree.
 type CaseReply struct {
 	Digest string `json:"digest"`
-	Link   string `json:"link"` // "memory", "tcp", "memory+tcp", "none"
+	Link   string `json:"link"` // "memory", "tcp", "verbs", "memory+tcp", "memory+verbs", "none"
+	// Hellos of queue pairs that wait for their peers; a join must follow.
+	Hellos []Hello `json:"hellos,omitempty"`
 	// Effective is what the settings came to on this node, by name.
 	Effective map[string]string `json:"effective,omitempty"`
 	// Refused says why this node cannot run this size ("needs 300 GiB, 20 GiB

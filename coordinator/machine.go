@@ -60,6 +60,9 @@ func (s *Sweep) wire(nodes []OpenReply, replies []LimitsReply) []string {
 	if len(nodes) < 2 {
 		return nil
 	}
+	if s.verbs != nil {
+		return s.rails(nodes)
+	}
 	if s.machine.Shared == len(nodes) {
 		r := replies[0]
 		if r.LoopbackGBps == nil {
@@ -80,6 +83,33 @@ func (s *Sweep) wire(nodes []OpenReply, replies []LimitsReply) []string {
 	s.machine.Wire = least * float64(len(nodes)) // every node sends at its own rate
 	s.machine.WireName, s.machine.WireHow = "NIC line rate", "speed that the kernel reports for "+nodes[where].Iface
 	return []string{fmt.Sprintf("NIC line rate: %.2f GB/s a node (%s, slowest on %s)", least, nodes[where].Iface, s.Nodes[where].Host)}
+}
+
+// rails is wire for RDMA ports: each node's carry what they carry of payload.
+func (s *Sweep) rails(nodes []OpenReply) []string {
+	if s.machine.Shared > 1 {
+		return []string{"NIC line rate: nodes of one machine share its RDMA ports, so results between nodes have no limit"}
+	}
+	mtu := 0
+	for _, n := range nodes {
+		for _, r := range n.RDMA.Rails {
+			if mtu == 0 || r.MTU < mtu {
+				mtu = r.MTU
+			}
+		}
+	}
+	least, how, where := 0.0, "", 0
+	for i, n := range nodes {
+		gbps, what := railRate(n.RDMA.Rails, mtu)
+		if !(gbps > 0) {
+			return []string{fmt.Sprintf("NIC line rate: node %s does not know the rate of %s, so results between nodes have no limit", s.Nodes[i].Host, what)}
+		}
+		if least == 0 || gbps < least {
+			least, how, where = gbps, what, i
+		}
+	}
+	s.machine.Wire, s.machine.WireName, s.machine.WireHow = least*float64(len(nodes)), "NIC line rate", how
+	return []string{fmt.Sprintf("NIC line rate: %.2f GB/s a node (%s, slowest on %s)", least, how, s.Nodes[where].Host)}
 }
 
 // fabricOf is the simple machine that predictions assume: half of the memory

@@ -34,7 +34,7 @@ type PlanNode struct {
 type Command struct {
 	Node int             `json:"-"` // to whom
 	Seq  uint64          `json:"seq"`
-	Kind string          `json:"kind"` // "open", "connect", "case", "batch", "check", "limits", "exit": see worker's runner
+	Kind string          `json:"kind"` // one of Kind… (cases.go)
 	Body json.RawMessage `json:"body,omitempty"`
 }
 

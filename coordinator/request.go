@@ -30,6 +30,7 @@ type Request struct {
 	Rotate     bool // move through a larger region, so that caches do not flatter
 	Huge       bool // ask for transparent huge pages
 	Timeout    time.Duration
+	Rails      []string // RDMA ports that the ranks of a node use in turn; none: each the nearest
 	Settings   map[string]string
 	Notes      []string // what the environment asked for and cannot apply
 }
@@ -69,6 +70,9 @@ func (r *Request) Valid() error {
 	}
 	return nil
 }
+
+// RailsKey is where Settings keep the rails that were asked for, for the record.
+const RailsKey = "rails"
 
 // Case is one line of the results to be: everything but the measurement.
 type Case struct {
@@ -114,7 +118,7 @@ func Resumes(kept reports.Result, nodes []PlanNode, values map[string]string) er
 	if had, have := kept.Ranks*kept.Groups, total(nodes); had != have {
 		return fmt.Errorf("it was measured with %d ranks, and this cluster has %d", had, have)
 	}
-	for _, s := range settings() {
+	for _, s := range append(settings(), setting{name: RailsKey}) {
 		if a, b := kept.Config[s.name], values[s.name]; a != b {
 			return fmt.Errorf("it was measured with %s=%q, and now it is %q", s.name, a, b)
 		}

@@ -24,7 +24,24 @@ func settings() []setting {
 		{"NCCL_SOCKET_FAMILY", "", "AF_INET or AF_INET6", oneOf("", "AF_INET", "AF_INET6")},
 		{"NCCL_SOCKET_NTHREADS", "1", "threads that move one peer's data", within(1, 16)},
 		{"NCCL_NSOCKS_PERTHREAD", "1", "sockets of each such thread; the product is at most 64", within(1, 16)},
-		{"NCCL_SHM_DISABLE", "0", "1: ranks of one node use sockets too", oneOf("0", "1")},
+		{"NCCL_SHM_DISABLE", "0", "1: ranks of one node use sockets or queue pairs too", oneOf("0", "1")},
+		// Package rdma reads and checks these; a test pins that it has the same.
+		{"NCCL_IB_DISABLE", "0", "1: no RDMA between nodes", nil},
+		{"NCCL_IB_HCA", "", "RDMA devices: prefixes with :port, =exact, ^exclude", nil},
+		{"NCCL_IB_GID_INDEX", "-1", "row of the GID table; -1: chosen", nil},
+		{"NCCL_IB_ROCE_VERSION_NUM", "2", "RoCE version of the chosen GID", nil},
+		{"NCCL_IB_ADDR_FAMILY", "AF_INET", "address family of the chosen GID, or AF_INET6", nil},
+		{"NCCL_IB_ADDR_RANGE", "", "network that the chosen GID must be in, as 10.0.0.0/8", nil},
+		{"NCCL_IB_TIMEOUT", "20", "a try lasts 4.096 us x 2^this; 0 or 32 and more: for ever", nil},
+		{"NCCL_IB_RETRY_CNT", "7", "tries", nil},
+		{"NCCL_IB_SL", "0", "service level", nil},
+		{"NCCL_IB_TC", "0", "traffic class", nil},
+		{"NCCL_IB_PKEY", "0", "row of the P_Key table", nil},
+		{"NCCL_IB_QPS_PER_CONNECTION", "1", "queue pairs of a connection", nil},
+		{"NCCL_IB_SPLIT_DATA_ON_QPS", "0", "1: stripe each message over them", nil},
+		{"NCCL_IB_AR_THRESHOLD", "8192", "bytes; with adaptive routing longer writes carry no immediate", nil},
+		{"NCCL_IB_ADAPTIVE_ROUTING", "-1", "1 on, 0 off; -1: on InfiniBand", nil},
+		{"NCCL_IB_PCI_RELAXED_ORDERING", "2", "0 off, 1 on, 2 where the device can", nil},
 	}
 }
 
@@ -78,7 +95,7 @@ func Settings(env []string) (values map[string]string, notes []string, err error
 func SettingsHelp() string {
 	var b strings.Builder
 	for _, s := range settings() {
-		fmt.Fprintf(&b, "  %-24s %s", s.name, s.doc)
+		fmt.Fprintf(&b, "  %-28s %s", s.name, s.doc)
 		if s.def != "" {
 			fmt.Fprintf(&b, " (default %s)", s.def)
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"busbw/collectives"
@@ -31,7 +32,9 @@ type Sweep struct {
 	machines []string
 	machine  Machine
 	fabric   collectives.Fabric
-	mixed    bool // machines differ in kind: no limit is known
+	mixed    bool           // machines differ in kind: no limit is known
+	verbs    *reports.Verbs // queue pairs carry data between nodes; nil: TCP does
+	notes    []string       // that every result between nodes carries
 }
 
 // limit on one command beyond its own running time: connecting hundreds of
@@ -42,7 +45,7 @@ const grace = 60 * time.Second
 // measures the machine's limits. It returns facts worth telling.
 func (s *Sweep) Open(ctx context.Context, session doer, req *Request) (facts []string, err error) {
 	s.session, s.req = session, req
-	replies, err := ask[OpenReply](ctx, s, KindOpen, func(int) any { return OpenBody{Token: s.Token} }, grace)
+	replies, err := ask[OpenReply](ctx, s, KindOpen, func(int) any { return OpenBody{Token: s.Token, Rails: req.Rails} }, grace)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +55,9 @@ func (s *Sweep) Open(ctx context.Context, session doer, req *Request) (facts []s
 			return nil, fmt.Errorf("node %s runs busbw %s and node %s runs %s: install one version everywhere", s.Nodes[i].Host, r.Version, s.Nodes[0].Host, replies[0].Version)
 		}
 	}
-	return s.limits(ctx, replies)
+	facts = s.agree(replies)
+	more, err := s.limits(ctx, replies)
+	return append(facts, more...), err
 }
 
 // Measure runs one case. A refused or wrong size is a Result with the reason;
@@ -66,7 +71,7 @@ func (s *Sweep) Measure(ctx context.Context, c Case) (reports.Result, error) {
 	body := CaseBody{
 		Scope: c.scope, Op: c.op.String(), Algorithm: c.algo, Dtype: s.req.Dtype.String(), Redop: s.req.Redop.String(),
 		Root: c.params.Root, Count: c.count, InPlace: c.inPlace, Pieces: c.pieces, Channels: c.params.Channels,
-		Rotate: s.req.Rotate, Huge: s.req.Huge, Addrs: s.addrs, Machines: s.machines,
+		Rotate: s.req.Rotate, Huge: s.req.Huge, Addrs: s.addrs, Machines: s.machines, Verbs: s.verbs != nil,
 	}
 	if c.pairs != nil {
 		body.Groups = c.groups
@@ -75,6 +80,11 @@ func (s *Sweep) Measure(ctx context.Context, c Case) (reports.Result, error) {
 	replies, err := ask[CaseReply](ctx, s, KindCase, func(int) any { return body }, heavy)
 	if err != nil {
 		return res, err
+	}
+	if s.verbs != nil {
+		if err := s.join(ctx, replies); err != nil {
+			return res, err
+		}
 	}
 	for i, r := range replies {
 		if r.Refused != "" {
@@ -89,6 +99,12 @@ func (s *Sweep) Measure(ctx context.Context, c Case) (reports.Result, error) {
 			res.Link = r.Link // the node with most kinds of peers names the link
 		}
 	}
+	if s.verbs != nil && strings.HasSuffix(res.Link, "verbs") {
+		res.Verbs = new(*s.verbs)
+	}
+	if res.Link != "memory" && res.Link != "none" {
+		res.Notes = append(res.Notes, s.notes...)
+	}
 	wrong, first, err := s.check(ctx, heavy)
 	if err != nil {
 		return res, err
@@ -97,7 +113,11 @@ func (s *Sweep) Measure(ctx context.Context, c Case) (reports.Result, error) {
 	if wrong != nil && *wrong > 0 {
 		res.Notes = append(res.Notes, "wrong data, first at "+first)
 	}
-	return res, s.time(ctx, c, &res)
+	if err := s.time(ctx, c, &res); err != nil || res.Verbs == nil {
+		return res, err
+	}
+	res.Counters, err = s.ports(ctx)
+	return res, err
 }
 
 // check compares the data of one untimed collective with what it must be.

@@ -9,7 +9,10 @@ import "C"
 
 import (
 	"fmt"
+	"io/fs"
 	"net/netip"
+	"path"
+	"strconv"
 	"syscall"
 	"unsafe"
 )
@@ -91,7 +94,7 @@ func (d *Device) open() error {
 		return fmt.Errorf("cannot query the device: %w", syscall.Errno(r))
 	}
 	if d.Settings.PKey >= int(d.port.pkey_tbl_len) {
-		return fmt.Errorf("NCCL_IB_PKEY=%d is an index into a table of %d keys", d.Settings.PKey, int(d.port.pkey_tbl_len))
+		return fmt.Errorf("%w: NCCL_IB_PKEY=%d is an index into a table of %d keys", ErrSetting, d.Settings.PKey, int(d.port.pkey_tbl_len))
 	}
 	d.Firmware, d.MTU = C.GoString(&d.attr.fw_ver[0]), 128<<d.port.active_mtu
 	if d.pd, err = C.rv_pd(d.ctx); d.pd == nil {
@@ -121,7 +124,8 @@ func (d *Device) hello(from, to int) Hello {
 	return Hello{From: int32(from), To: int32(to), LinkLayer: uint8(d.port.link_layer), MTU: uint8(d.port.active_mtu), LID: uint16(d.port.lid), GIDIndex: uint8(d.GID.Index), GID: d.GID.Raw}
 }
 
-// Event is the next asynchronous event that waits, or nil.
+// Event is the next asynchronous event that waits, or nil. It may be called
+// from any goroutine.
 func (d *Device) Event() *Event {
 	var port C.int
 	var qpn C.uint32_t
@@ -130,6 +134,25 @@ func (d *Device) Event() *Event {
 		return nil
 	}
 	return &Event{Type: t, Device: d.Rail.HCA.Name, Port: int(port), QP: uint32(qpn)}
+}
+
+// Trouble is the next asynchronous event that ends a run, or nil. What waits
+// before it and is harmless is passed over. It may be called from any goroutine.
+func (d *Device) Trouble(root fs.FS) error {
+	for {
+		e := d.Event()
+		switch {
+		case e == nil:
+			return nil
+		case e.Bad():
+			return e
+		case e.Type == gidChange && e.Port == d.Rail.Port.Num:
+			dir := path.Join(infiniband, d.Rail.HCA.Name, "ports", strconv.Itoa(e.Port), "gids")
+			if now, err := netip.ParseAddr(word(root, dir, strconv.Itoa(d.GID.Index))); err != nil || now.As16() != d.GID.Raw {
+				return fmt.Errorf("%w, and GID row %d, which the queue pairs use, is no longer %s", e, d.GID.Index, d.GID.Addr)
+			}
+		}
+	}
 }
 
 // Close gives the device back. Links and regions must be closed before.

@@ -18,7 +18,7 @@ func PickGID(device string, p Port, s Settings) (GID, error) {
 				return g, nil
 			}
 		}
-		return GID{}, fmt.Errorf("%s has nothing in GID row %d (NCCL_IB_GID_INDEX); its rows are %s", where, s.GIDIndex, rows(p.GIDs))
+		return GID{}, fmt.Errorf("%w: %s has nothing in GID row %d (NCCL_IB_GID_INDEX); its rows are %s", ErrSetting, where, s.GIDIndex, rows(p.GIDs))
 	}
 	best, most := GID{}, -1
 	for _, g := range p.GIDs {
@@ -45,7 +45,7 @@ func PickGID(device string, p Port, s Settings) (GID, error) {
 	}
 	if most < 0 {
 		if s.Range.IsValid() {
-			return GID{}, fmt.Errorf("%s has no GID in %s (NCCL_IB_ADDR_RANGE); its rows are %s", where, s.Range, rows(p.GIDs))
+			return GID{}, fmt.Errorf("%w: %s has no GID in %s (NCCL_IB_ADDR_RANGE); its rows are %s", ErrSetting, where, s.Range, rows(p.GIDs))
 		}
 		return GID{}, fmt.Errorf("%s has no GID: its network interface has no address", where)
 	}

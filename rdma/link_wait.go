@@ -222,11 +222,13 @@ func (l *Link) Poll() error {
 // Close sees to it that what was sent has arrived, unless the link or the run
 // has failed, and gives everything back.
 func (l *Link) Close() error {
-	err := l.drain()
+	err := l.Drain()
 	return errors.Join(err, l.free())
 }
 
-func (l *Link) drain() error {
+// Drain returns when everything that was sent has arrived, or at once when the
+// link or the run has failed.
+func (l *Link) Drain() error {
 	for _, p := range l.peers {
 		w := l.waiting(p)
 		for p.tip < len(p.spans) || p.safe() < p.tx.seq {

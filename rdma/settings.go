@@ -93,15 +93,6 @@ func ParseSettings(values map[string]string) (Settings, map[string]string, error
 	return s, force, nil
 }
 
-// SettingNames lists the variables that ParseSettings reads.
-func SettingNames() []string {
-	var out []string
-	for _, x := range settings() {
-		out = append(out, x.name)
-	}
-	return out
-}
-
 // Warnings says which values will surprise.
 func (s Settings) Warnings() []string {
 	var out []string

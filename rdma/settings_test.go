@@ -48,7 +48,7 @@ func TestParseSettings(t *testing.T) {
 	if !reflect.DeepEqual(s, want) {
 		t.Errorf("defaults %+v, want %+v", s, want)
 	}
-	if len(force) != len(SettingNames()) || force["NCCL_IB_TIMEOUT"] != "20" {
+	if len(force) != len(Defaults()) || force["NCCL_IB_TIMEOUT"] != "20" {
 		t.Errorf("in force: %v", force)
 	}
 	s, _, err = ParseSettings(map[string]string{"NCCL_IB_TIMEOUT": "32", "NCCL_IB_HCA": "=a:1", "NCCL_IB_DISABLE": "1", "OTHER": "x"})
@@ -62,6 +62,30 @@ func TestParseSettings(t *testing.T) {
 	} {
 		if _, _, err := ParseSettings(map[string]string{name: v}); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s=%s: %v", name, v, err)
+		}
+	}
+}
+
+func TestIdle(t *testing.T) {
+	for _, tc := range []struct {
+		env   map[string]string
+		layer string
+		want  string // of the only line; "" is none
+	}{
+		{nil, "Ethernet", ""},
+		{map[string]string{"NCCL_IB_TC": "106", "NCCL_IB_ADDR_FAMILY": "AF_INET6"}, "Ethernet", ""},
+		{map[string]string{"NCCL_IB_ADDR_FAMILY": "AF_INET6"}, "InfiniBand", "NCCL_IB_ADDR_FAMILY=AF_INET6 has no effect: the ports are InfiniBand"},
+		{map[string]string{"NCCL_IB_GID_INDEX": "3", "NCCL_IB_ADDR_RANGE": "10.0.0.0/8"}, "Ethernet", "NCCL_IB_ADDR_RANGE=10.0.0.0/8 has no effect: NCCL_IB_GID_INDEX names the row"},
+		{map[string]string{"NCCL_IB_AR_THRESHOLD": "0"}, "Ethernet", "NCCL_IB_AR_THRESHOLD=0 has no effect: adaptive routing is off (NCCL_IB_ADAPTIVE_ROUTING)"},
+		{map[string]string{"NCCL_IB_AR_THRESHOLD": "0"}, "InfiniBand", ""},
+		{map[string]string{"NCCL_IB_SPLIT_DATA_ON_QPS": "1"}, "InfiniBand", "NCCL_IB_SPLIT_DATA_ON_QPS=1 has no effect: a connection has one queue pair (NCCL_IB_QPS_PER_CONNECTION)"},
+	} {
+		s, force, err := ParseSettings(tc.env)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(s.Idle(force, tc.layer), "; "); got != tc.want {
+			t.Errorf("%v on %s: %q, want %q", tc.env, tc.layer, got, tc.want)
 		}
 	}
 }

@@ -9,6 +9,9 @@ import (
 // was built without cgo.
 var ErrAbsent = errors.New("RDMA is not available here")
 
+// ErrSetting says that a setting asks for what this machine does not have.
+var ErrSetting = errors.New("a setting does not fit this machine")
+
 // ErrDead is what a rank sees of a peer whose device no longer answers.
 var ErrDead = errors.New("no sign of life")
 
@@ -71,6 +74,9 @@ func (c *Completion) Error() string {
 // Flushed says that the completion only follows from an earlier error.
 func (c *Completion) Flushed() bool { return c.Status == statusFlushed }
 
+// gidChange is IBV_EVENT_GID_CHANGE.
+const gidChange = 18
+
 // Event is an asynchronous event of a device (enum ibv_event_type).
 type Event struct {
 	Type   int
@@ -90,8 +96,8 @@ var events = [...]struct {
 	{"SRQ_ERR", true}, {"SRQ_LIMIT_REACHED", false}, {"QP_LAST_WQE_REACHED", false}, {"CLIENT_REREGISTER", false}, {"GID_CHANGE: an address was added to or taken from the port", false}, {"WQ_FATAL", true},
 }
 
-// Bad says whether the event ends a run. A change of the GID table does not by
-// itself: it is worth a note, and a path that it breaks fails soon after.
+// Bad says whether the event ends a run. A change of the GID table does only
+// where it is the row in use that changed: see Device.Trouble.
 func (e *Event) Bad() bool { return e.Type >= 0 && e.Type < len(events) && events[e.Type].bad }
 
 func (e *Event) Error() string {
@@ -112,6 +118,10 @@ func (e *Event) Error() string {
 type Attributes struct {
 	State, MTU, GIDIndex, SL, TrafficClass, PKey, Timeout, Retries, RNRRetries, RNRTimer int
 	Remote                                                                               uint32
+}
+
+func (a Attributes) String() string {
+	return fmt.Sprintf("MTU %d, GID row %d, SL %d, traffic class %d, P_Key row %d, timeout %d, retries %d, RNR retries %d, RNR timer %d", a.MTU, a.GIDIndex, a.SL, a.TrafficClass, a.PKey, a.Timeout, a.Retries, a.RNRRetries, a.RNRTimer)
 }
 
 // Attempt is one way of registering GPU memory, and why it failed.

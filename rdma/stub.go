@@ -4,6 +4,7 @@ package rdma
 
 import (
 	"fmt"
+	"io/fs"
 
 	"busbw/collectives/reduce"
 )
@@ -39,6 +40,7 @@ func Open(Rail, Settings) (*Device, error)           { return nil, Available() }
 func (d *Device) Register([]byte) (*Region, error)   { return nil, Available() }
 func (d *Device) DMABuf() error                      { return Available() }
 func (d *Device) Event() *Event                      { return nil }
+func (d *Device) Trouble(fs.FS) error                { return nil }
 func (d *Device) Close() error                       { return nil }
 func (d *Device) String() string                     { return d.Rail.String() }
 func (r *Region) Close() error                       { return nil }
@@ -54,6 +56,7 @@ func (l *Link) WaitSent(int, uint64) error           { return Available() }
 func (l *Link) Recv(int, []byte) error               { return Available() }
 func (l *Link) Expect(int, uint64, []byte) error     { return Available() }
 func (l *Link) Poll() error                          { return Available() }
+func (l *Link) Drain() error                         { return nil }
 func (l *Link) Close() error                         { return nil }
 
 func (l *Link) Reduce(int, []byte, []byte, *reduce.Kernels) error { return Available() }

@@ -93,7 +93,7 @@ type Counter struct {
 	Name      string `json:"name"`                // as the device names it: "port_xmit_discards", "hw_counters/out_of_sequence"
 	Add       uint64 `json:"add"`                 // over all devices
 	Devices   int    `json:"devices"`             // on how many it moved
-	Most      string `json:"most"`                // where it moved most: "node1 mlx5_0:1"
+	Most      string `json:"most"`                // where it moved most: "node 3 (gpu4) mlx5_0:1"
 	MostAdd   uint64 `json:"most_add"`            // by how much there
 	Saturated bool   `json:"saturated,omitempty"` // some device's counter is stuck at its greatest value and says nothing
 }

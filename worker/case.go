@@ -19,6 +19,7 @@ import (
 type liveCase struct {
 	collectives.Case
 	groups [][]int // global ranks
+	shape  string  // the same for cases whose ranks have the same peers
 }
 
 // Bounds on what a coordinator can ask of a runner.
@@ -51,8 +52,11 @@ func (r *runner) prepare(ctx context.Context, b coordinator.CaseBody) (any, erro
 	if reply.Refused, err = r.allocate(c, b); err != nil {
 		return nil, err
 	}
+	if reply.Hellos, err = r.hellos(); err != nil {
+		return nil, err
+	}
 	runtime.GC()
-	return reply, nil
+	return reply, r.snapshot()
 }
 
 // read checks a case and finds each local rank's place in it.
@@ -81,6 +85,7 @@ func (r *runner) read(b coordinator.CaseBody) (*liveCase, error) {
 	if c.Schedule, err = collectives.New(c.Op, b.Algorithm, p); err != nil {
 		return nil, err
 	}
+	c.shape = fmt.Sprint(b.Scope, b.Groups, c.Op, b.Algorithm, p)
 	c.Root, c.Count, c.InPlace = b.Root, b.Count, b.InPlace
 	for _, k := range r.ranks {
 		k.group = slices.IndexFunc(c.groups, func(g []int) bool { return slices.Contains(g, k.global) })
@@ -99,7 +104,14 @@ func (r *runner) read(b coordinator.CaseBody) (*liveCase, error) {
 // team is a rank's group as the executor sees it. With shared memory disabled
 // every rank counts as a process of its own.
 func (r *runner) team(c *liveCase, k *rank) collectives.Team {
-	t := collectives.Team{Global: c.groups[k.group], Me: k.me, Node: make([]int, len(c.groups[k.group]))}
+	t := r.teamOf(c.groups[k.group])
+	t.Me = k.me
+	return t
+}
+
+// teamOf is a group as its first rank sees it.
+func (r *runner) teamOf(group []int) collectives.Team {
+	t := collectives.Team{Global: group, Node: make([]int, len(group))}
 	for i, g := range t.Global {
 		t.Node[i] = coordinator.NodeOf(r.plan.Nodes, g)
 		if r.plan.Settings["NCCL_SHM_DISABLE"] == "1" {
@@ -112,9 +124,14 @@ func (r *runner) team(c *liveCase, k *rank) collectives.Team {
 // connect makes each rank's side of its group, and the connections that the
 // schedule's own steps need and that no case before has opened.
 func (r *runner) connect(ctx context.Context, c *liveCase, b coordinator.CaseBody) error {
+	if b.Verbs {
+		if err := r.reopen(c, b); err != nil {
+			return err
+		}
+	}
 	return r.each(func(k *rank) (err error) {
 		t := r.team(c, k)
-		if t.Apart() {
+		if t.Apart() && !b.Verbs {
 			if err = k.dial(ctx, r, t.Peers(c.Schedule), b.Addrs); err != nil {
 				r.abort.Set(err) // the other ranks need not wait for this one
 				return err
@@ -130,22 +147,25 @@ func (r *runner) connect(ctx context.Context, c *liveCase, b coordinator.CaseBod
 
 // linkName says what carries the data of this node's ranks.
 func (r *runner) linkName() string {
-	memory, tcp := false, false
+	memory, apart, wire := false, false, "tcp"
 	players := r.players()
 	if len(players) == 0 {
 		return ""
 	}
 	for _, k := range players {
 		t := r.team(r.live, k)
-		memory, tcp = memory || t.Together(), tcp || t.Apart()
+		memory, apart = memory || t.Together(), apart || t.Apart()
+		if k.queues.link != nil {
+			wire = "verbs"
+		}
 	}
 	switch {
-	case memory && tcp:
-		return "memory+tcp"
+	case memory && apart:
+		return "memory+" + wire
 	case memory:
 		return "memory"
-	case tcp:
-		return "tcp"
+	case apart:
+		return wire
 	}
 	return "none"
 }

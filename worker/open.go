@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"net"
 	"net/netip"
-	"os"
 	"path"
 	"runtime"
 	"strconv"
@@ -43,8 +42,9 @@ func (r *runner) open(b coordinator.OpenBody) (any, error) {
 	}
 	reply := coordinator.OpenReply{Addr: r.listen.Addr().String(), Machine: coordinator.MachineID(), CPUs: runtime.NumCPU(), Version: r.version}
 	reply.Iface = ifaceOf(addr)
-	reply.LineGBps = lineRate(os.DirFS("/sys/class/net"), reply.Iface)
-	return reply, nil
+	reply.LineGBps = lineRate(r.root, reply.Iface)
+	reply.RDMA, err = r.openRails(b.Rails)
+	return reply, err
 }
 
 // connectTime bounds how long the connections of one case may take to set up:
@@ -124,11 +124,11 @@ func ifaceOf(addr netip.Addr) string {
 // lineRate is the speed of an interface in GB/s, as /sys/class/net/*/speed
 // gives it in Mbit/s (Documentation/ABI/testing/sysfs-class-net); nil where the
 // kernel does not know: virtual interfaces have −1, or fail.
-func lineRate(sys fs.FS, iface string) *float64 {
+func lineRate(root fs.FS, iface string) *float64 {
 	if iface == "" {
 		return nil
 	}
-	b, err := fs.ReadFile(sys, path.Join(iface, "speed"))
+	b, err := fs.ReadFile(root, path.Join("sys/class/net", iface, "speed"))
 	if err != nil {
 		return nil
 	}

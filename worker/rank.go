@@ -18,7 +18,8 @@ type rank struct {
 	work   chan func()
 
 	link    *collectives.TCPLink // nil until a peer is in another process
-	wire    *collectives.Wire    // over link
+	wire    *collectives.Wire    // over link, or over queue pairs
+	queues  queues
 	exec    *collectives.Rank
 	current atomic.Pointer[collectives.Rank] // exec, for the heartbeat
 	program *collectives.Program
@@ -63,11 +64,13 @@ func (r *runner) players() (in []*rank) {
 
 // each runs f on the thread of every rank of the case at once and waits for all. It returns the
 // error to report: the run's first if there is one, for it is the cause.
-func (r *runner) each(f func(*rank) error) error {
-	players := r.players()
-	errs := make([]error, len(players))
+func (r *runner) each(f func(*rank) error) error { return r.on(r.players(), f) }
+
+// on is each for these ranks.
+func (r *runner) on(ranks []*rank, f func(*rank) error) error {
+	errs := make([]error, len(ranks))
 	var wg sync.WaitGroup
-	for i, k := range players {
+	for i, k := range ranks {
 		wg.Add(1)
 		k.work <- func() {
 			defer wg.Done()

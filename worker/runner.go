@@ -7,9 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"busbw/collectives"
@@ -22,15 +25,19 @@ const maxLine = 4 << 20
 // runner is the process that holds a node's ranks for one launch. It obeys
 // commands one at a time, and beats while it does.
 type runner struct {
-	version string
-	plan    coordinator.Plan
-	first   int // global number of the first local rank
-	abort   *collectives.Abort
-	hub     *collectives.Hub
-	ranks   []*rank
-	clock   machineClock
-	listen  *collectives.TCPListener // nil until open
-	live    *liveCase
+	version  string
+	plan     coordinator.Plan
+	first    int // global number of the first local rank
+	abort    *collectives.Abort
+	hub      *collectives.Hub
+	ranks    []*rank
+	clock    machineClock
+	listen   *collectives.TCPListener // nil until open
+	live     *liveCase
+	mesh     *mesh // nil where the ranks have no RDMA device
+	root     fs.FS // of the machine's files
+	beating  sync.WaitGroup
+	watching atomic.Bool // the ranks have devices
 
 	mu  sync.Mutex // one event at a time
 	out *json.Encoder
@@ -42,7 +49,7 @@ type runner struct {
 func Run(version string, in io.Reader, out io.Writer) error {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(make([]byte, 64<<10), maxLine)
-	r := &runner{version: version, abort: &collectives.Abort{}, out: json.NewEncoder(out)}
+	r := &runner{version: version, abort: &collectives.Abort{}, root: os.DirFS("/"), out: json.NewEncoder(out)}
 	if !lines.Scan() {
 		return fmt.Errorf("runner: no plan: %w", errors.Join(lines.Err(), io.ErrUnexpectedEOF))
 	}
@@ -54,8 +61,11 @@ func Run(version string, in io.Reader, out io.Writer) error {
 	}
 	defer r.stop()
 	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	go r.beat(ctx)
+	defer func() {
+		cancel()
+		r.beating.Wait()
+	}()
+	r.beating.Go(func() { r.beat(ctx) })
 	for lines.Scan() {
 		var c coordinator.Command
 		if err := json.Unmarshal(lines.Bytes(), &c); err != nil {
@@ -98,10 +108,12 @@ func (r *runner) start() error {
 const maxRanks = 1024
 
 func (r *runner) stop() {
+	r.abort.Set(errOver) // links need not wait for peers any more
 	for _, k := range r.ranks {
 		if k.link != nil {
 			k.link.Close()
 		}
+		k.queues.close()
 		k.slots.free()
 		close(k.work)
 	}
@@ -109,6 +121,8 @@ func (r *runner) stop() {
 		r.listen.Close()
 	}
 }
+
+var errOver = errors.New("the launch is over")
 
 // obey carries out one command and returns the body of its answer.
 func (r *runner) obey(ctx context.Context, c coordinator.Command) (any, error) {
@@ -119,6 +133,10 @@ func (r *runner) obey(ctx context.Context, c coordinator.Command) (any, error) {
 		return with(c.Body, r.limits)
 	case coordinator.KindCase:
 		return with(c.Body, func(b coordinator.CaseBody) (any, error) { return r.prepare(ctx, b) })
+	case coordinator.KindJoin:
+		return with(c.Body, r.join)
+	case coordinator.KindPorts:
+		return r.counted()
 	case coordinator.KindCheck:
 		return with(c.Body, r.check)
 	case coordinator.KindBatch:
@@ -175,6 +193,9 @@ func (r *runner) beat(ctx context.Context) {
 			return
 		case <-tick.C:
 			r.send(coordinator.Event{Node: r.plan.Node, Kind: coordinator.EventHeartbeat, Progress: r.progress()})
+			if err := r.trouble(); err != nil && r.abort.Set(err) {
+				r.send(coordinator.Event{Node: r.plan.Node, Kind: coordinator.EventFailed, Error: r.fault(err)})
+			}
 		}
 	}
 }

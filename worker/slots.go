@@ -6,6 +6,7 @@ import (
 
 	"busbw/collectives"
 	"busbw/coordinator"
+	"busbw/rdma"
 )
 
 // slots are a rank's buffers: several of each kind, used in turn, so that the
@@ -109,14 +110,38 @@ func (s *slots) at(i int) collectives.Buffers {
 // region is memory that cases use one after another: it only grows.
 type region struct {
 	*collectives.HostBuffer
-	size int64
-	huge bool
+	size  int64
+	huge  bool
+	known *rdma.Link // that it is registered with
+}
+
+// register makes the region known to a link, which forgets it before it goes.
+func (g *region) register(l *rdma.Link) error {
+	if l == nil || g.known == l || g.size == 0 {
+		return nil
+	}
+	if err := l.Register(g.Span(0, g.size)); err != nil {
+		return err
+	}
+	g.known = l
+	return nil
+}
+
+func (g *region) forget() (err error) {
+	if g.known != nil {
+		err = g.known.Forget(g.Span(0, g.size))
+		g.known = nil
+	}
+	return err
 }
 
 // fit makes the region at least that large.
 func (g *region) fit(size int64, huge bool) (err error) {
 	if size <= g.size && huge == g.huge {
 		return nil
+	}
+	if err := g.forget(); err != nil {
+		return err
 	}
 	g.Free()
 	*g = region{huge: huge}
@@ -126,8 +151,10 @@ func (g *region) fit(size int64, huge bool) (err error) {
 	return err
 }
 
+func (s *slots) regions() []*region { return []*region{&s.in, &s.out, &s.work} }
+
 func (s *slots) free() {
-	for _, g := range []*region{&s.in, &s.out, &s.work} {
+	for _, g := range s.regions() {
 		g.Free()
 		*g = region{}
 	}
@@ -159,7 +186,10 @@ func (r *runner) allocate(c *liveCase, b coordinator.CaseBody) (refused string, 
 		r.live = nil
 		return fmt.Sprintf("%d ranks need %.1f GiB for %s of %d bytes and %.1f GiB are available to them", len(r.ranks), gib(need), c.Op, c.Count*int64(c.Dtype.Size()), gib(have)), nil
 	}
-	return "", r.each(func(k *rank) error { return k.slots.allocate(b.Huge) })
+	if err := r.each(func(k *rank) error { return k.slots.allocate(b.Huge) }); err != nil {
+		return "", err
+	}
+	return r.register(need)
 }
 
 func (r *runner) planSlots(c *liveCase, rotate bool) (need int64) {

@@ -11,6 +11,7 @@ import (
 	"busbw/collectives"
 	"busbw/collectives/reduce"
 	"busbw/coordinator"
+	"busbw/rdma"
 	"busbw/reports"
 )
 
@@ -21,7 +22,7 @@ type runFlags struct {
 	agg, checks, root, blocking   int
 	redop, dtype, inPlace         string
 	sizes                         []string
-	ops, algos, scopes            []string
+	ops, algos, scopes, rails     []string
 	perIter, noRotate, huge       bool
 	time, timeout                 time.Duration
 	launches                      int
@@ -39,7 +40,9 @@ func runCommand() *cobra.Command {
 		Short: "Measure collectives and print the comparison",
 		Long: `Measure collectives on a cluster of workers, or, without --join, on a little
 cluster that busbw starts on this machine: worker processes joined by gossip on
-loopback, with shared memory inside a "node" and TCP between them.
+loopback, with shared memory inside a "node" and TCP between them. Nodes that
+all have an active RDMA port exchange data over it; the run's header says what
+carries it, and why not RDMA.
 
 The flags with one letter are those of nccl-tests. Sizes take K, M, G, T (or
 KiB …), powers of 1024. Exit status: 0 fine, 1 could not, 2 wrong use, 3 wrong
@@ -98,6 +101,7 @@ NCCL variables that are honoured, with NCCL's meaning; --algo wins over NCCL_ALG
 	fl.IntVar(&f.nodes, "nodes", 0, "workers to wait for, with --join (0: those that are there)")
 	fl.DurationVar(&f.wait, "wait", 2*time.Minute, "how long to wait for --nodes workers")
 	fl.IntVar(&f.ranks, "ranks", 0, "ranks on each node, with --join (0: as each worker offers)")
+	fl.StringSliceVar(&f.rails, "rails", nil, "RDMA ports (NAME or NAME:PORT) that the ranks of each node use, in turn (default: each the nearest)")
 	fl.StringVar(&f.format, "format", "table", "one of "+strings.Join(reports.Formats(), ", "))
 	fl.StringVar(&f.output, "output", "", "results file (default results/TIME-ID.jsonl.zst)")
 	fl.StringVar(&f.resume, "resume", "", "go on with the run that wrote this results file: what it holds is not measured again")
@@ -159,6 +163,12 @@ func (f *runFlags) request() (*coordinator.Request, error) {
 	}
 	if r.Settings, r.Notes, err = coordinator.Environ(); err != nil {
 		return nil, err
+	}
+	if _, _, err := rdma.ParseSettings(r.Settings); err != nil {
+		return nil, err
+	}
+	if r.Rails = f.rails; len(f.rails) > 0 {
+		r.Settings[coordinator.RailsKey] = strings.Join(f.rails, ",")
 	}
 	return r, r.Valid()
 }

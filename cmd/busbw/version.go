@@ -2,11 +2,15 @@ package main
 
 import (
 	"fmt"
+	"io/fs"
+	"os"
 	"runtime"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"busbw/collectives/reduce"
+	"busbw/rdma"
 )
 
 func versionCommand() *cobra.Command {
@@ -19,7 +23,28 @@ func versionCommand() *cobra.Command {
 			out := cmd.OutOrStdout()
 			fmt.Fprintf(out, "busbw %s (%s, %s/%s)\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			fmt.Fprintf(out, "reduction kernels: %s\n", reduce.ISAs()[0])
+			fmt.Fprintf(out, "RDMA: %s\n", rdmaState(os.DirFS("/")))
 			return nil
 		},
 	}
+}
+
+// rdmaState says whether libibverbs can be used and which ports there are.
+func rdmaState(root fs.FS) string {
+	state := "libibverbs can be used"
+	if err := rdma.Available(); err != nil {
+		state = err.Error()
+	}
+	hcas, err := rdma.HCAs(root)
+	if err != nil {
+		return state + "; the devices cannot be read: " + err.Error()
+	}
+	rails, passed := rdma.Rails(hcas, rdma.Settings{})
+	for _, r := range rails {
+		passed = append(passed, fmt.Sprintf("%s: active, %s, %s", r, r.Port.LinkLayer, r.Port.Rate))
+	}
+	if len(passed) == 0 {
+		return state + "; no RDMA device"
+	}
+	return state + "; " + strings.Join(passed, "; ")
 }

@@ -8,7 +8,7 @@
 #
 # Processes on one node reach each other over its rxe0 too: the fastest laboratory, and enough for most tests.
 # Environment: SMP=2 for one node, 1 for several   MTU=4200   CPU=qemu64   MEM=512 (MiB)   TIMEOUT=120 (s)   APPEND="kernel words"
-#              OUT=dir, mounted at /out on every node   WORK=<repository>/.cache/rdma-lab, which keeps kernel and base image
+#              NICE=19   OUT=dir, mounted at /out on every node   WORK=<repository>/.cache/rdma-lab, which keeps kernel and base image
 # Exit status 0 when every node's command exited 0.
 #
 # Why it is set up so (measured on 2 cores): -cpu max makes the kernel copy by `rep movsb`, a byte loop under TCG: half the bandwidth of
@@ -26,7 +26,7 @@ esac
 nodes=$1 dir=$2; shift 2
 [ "$nodes" -ge 1 ] && [ "$nodes" -le 9 ] || { echo "run.sh: 1 to 9 nodes, not $nodes" >&2; exit 2; }
 [ "$nodes" = 1 ] && smp=2 || smp=1
-SMP=${SMP:-$smp} MTU=${MTU:-4200} CPU=${CPU:-qemu64} APPEND=${APPEND:-} TIMEOUT=${TIMEOUT:-120} MEM=${MEM:-512} OUT=${OUT:-}
+SMP=${SMP:-$smp} MTU=${MTU:-4200} CPU=${CPU:-qemu64} APPEND=${APPEND:-} TIMEOUT=${TIMEOUT:-120} MEM=${MEM:-512} OUT=${OUT:-} NICE=${NICE:-19}
 WORK=${WORK:-$here/../../.cache/rdma-lab}
 mkdir -p "$WORK"; WORK=$(cd "$WORK" && pwd)
 PATH=$PATH:/sbin:/usr/sbin
@@ -91,7 +91,7 @@ for i in $(seq "$nodes"); do
     for j in $(seq 2 "$nodes"); do net+=(-netdev "stream,id=s$j,server=on,addr.type=unix,addr.path=$run/net$j" -netdev "hubport,id=h$j,hubid=0,netdev=s$j"); done
   fi
   out=0; share=(); if [ -n "$OUT" ]; then mkdir -p "$OUT"; out=1; share=(-virtfs "local,path=$OUT,mount_tag=out,security_model=none"); fi
-  nice -n 19 qemu-system-x86_64 -accel tcg,thread=multi -machine pc,hpet=off -cpu "$CPU" -smp "$SMP" -m "$MEM" -nodefaults -no-user-config -display none -no-reboot \
+  nice -n "$NICE" qemu-system-x86_64 -accel tcg,thread=multi -machine pc,hpet=off -cpu "$CPU" -smp "$SMP" -m "$MEM" -nodefaults -no-user-config -display none -no-reboot \
     -kernel "$WORK/kernel" -initrd "$run/initrd" -serial "file:$run/node$i.log" \
     -append "console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable no_timer_check random.trust_cpu=on nokaslr lab.id=$i lab.nodes=$nodes lab.mtu=$MTU lab.out=$out $APPEND" \
     "${net[@]}" -device "virtio-net-pci,netdev=n,romfile=,mac=02:00:0a:4d:00:0$i" "${share[@]}" 2>"$run/qemu$i.err" &
