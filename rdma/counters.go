@@ -67,12 +67,20 @@ func (before Counters) Changed(after Counters) []Delta {
 		if a < b {
 			d.Add = a
 		}
-		for _, n := range narrow {
-			d.Saturated = d.Saturated || n.name == name && b == a && a == 1<<n.bits-1
-		}
+		d.Saturated = b == a && Saturated(name, a)
 		if ok && (d.Add > 0 || d.Saturated) {
 			out = append(out, d)
 		}
 	}
 	return out
+}
+
+// Saturated says whether a counter stands at the most that its width holds.
+func Saturated(name string, v uint64) bool {
+	for _, n := range narrow {
+		if n.name == name {
+			return v == 1<<n.bits-1
+		}
+	}
+	return false
 }
