@@ -114,10 +114,18 @@ type Stated struct {
 	Stdev       *float64 `json:"stdev_s,omitempty"`
 }
 
-// numbers are the optional ones, by name.
-func (s *Stated) numbers() map[string]*float64 {
-	return map[string]*float64{"algbw": s.Algbw, "busbw": s.Busbw, "peak": s.Peak, "message rate": s.MessageRate,
-		"min": s.Min, "p50": s.P50, "p99": s.P99, "p99.9": s.P999, "max": s.Max, "stdev": s.Stdev}
+// check wants every number within bounds.
+func (s *Stated) check() error {
+	for i, v := range [...]*float64{s.Algbw, s.Busbw, s.Peak, s.MessageRate, s.Min, s.P50, s.P99, s.P999, s.Max, s.Stdev} {
+		if v != nil && !aTime(*v) {
+			what := [...]string{"algbw", "busbw", "peak", "message rate", "min", "p50", "p99", "p99.9", "max", "stdev"}[i]
+			return fmt.Errorf("stated %s is %g: want 0, or %g to %g", what, *v, minNumber, maxNumber)
+		}
+	}
+	if s.Iterations < 0 {
+		return fmt.Errorf("stated iterations are %d: want at least 0", s.Iterations)
+	}
+	return nil
 }
 
 // Check says what is wrong with a record, for one that came from elsewhere.
@@ -150,13 +158,8 @@ func (r *Result) Check() error {
 		}
 	}
 	if r.Stated != nil {
-		for what, v := range r.Stated.numbers() {
-			if v != nil && !aTime(*v) {
-				return fmt.Errorf("stated %s is %g: want 0, or %g to %g", what, *v, minNumber, maxNumber)
-			}
-		}
-		if r.Stated.Iterations < 0 {
-			return fmt.Errorf("stated iterations are %d: want at least 0", r.Stated.Iterations)
+		if err := r.Stated.check(); err != nil {
+			return err
 		}
 	}
 	for i, s := range r.Seconds {

@@ -23,6 +23,9 @@ func parseBanner(line []byte) (b banner, ok bool) {
 	b = banner{threads: -1, gpus: -1, min: -1, max: -1, step: -1, factor: -1, warmup: -1, iters: -1, agg: -1, validation: -1, graph: -1}
 	for _, m := range bannerKeys.FindAllSubmatch(line, 20) {
 		n, _ := integer(m[2])
+		if k := string(m[1]); k != "validation" && k != "graph" && bytes.HasSuffix(line, m[0]) {
+			n = -1 // the line is cut, so the number may be
+		}
 		switch string(m[1]) {
 		case "nThread":
 			b.threads = n

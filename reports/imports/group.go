@@ -137,6 +137,10 @@ func (s *stream) heading(t []byte) bool {
 		}
 		return true
 	}
+	if cutRank(t) {
+		s.rank = append(s.rank[:0], t...)
+		return true
+	}
 	if m := outOfBounds.FindSubmatch(t); m != nil {
 		if s.group != nil && len(s.group.bounds) >= s.group.worlds() && s.group.closed() {
 			s.pending(s.finish())

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"busbw/collectives"
 	"busbw/reports"
 )
 
@@ -160,10 +161,7 @@ func (l *loose) UnmarshalJSON(b []byte) error {
 	if !ok && string(b) != "null" && string(b) != "" {
 		return nil // a word that stands for no number
 	}
-	n.slack = math.Abs(n.v) * 1e-6 // printed with six decimals
-	if n.v < 1 {
-		n.slack = 1e-6
-	}
+	n.slack = 0.5e-6 // printed with six decimals
 	l.number = n
 	return nil
 }
@@ -363,8 +361,8 @@ func (t *table) object(m map[string]any) bool {
 		r.Nodes = int(n.v)
 	}
 	for _, k := range []string{"name", "test", "collective", "coll"} {
-		if c, ok := parseCommand([]byte(word[k] + " " + word[k] + "_perf")); ok {
-			r.Op = c.op
+		if op, err := collectives.ParseOp(opName(word[k])); err == nil {
+			r.Op = op.String()
 		}
 	}
 	t.rows = append(t.rows, r)

@@ -32,8 +32,10 @@ type stream struct {
 	tag     string
 	group   *group // the worlds that print now; nil between tests
 	cmd     command
-	title   string // the last heading that somebody wrote between tests
-	part    []byte // the beginning of a row, to be joined with the next line
+	title   string   // the last heading that somebody wrote between tests
+	parts   [][]byte // the beginning of a row, to be joined with the next line
+	head    []byte   // the same of a table's header
+	rank    []byte   // the same of a rank's line
 	partAt  int
 	tests   int // that it has printed
 	perf    *perftest
@@ -95,10 +97,10 @@ func (l *log) end() error {
 }
 
 func (s *stream) end() error {
-	if s.part != nil {
-		s.warn(s.partAt, "a row is cut off after %d fields and left out", len(fields(s.part, nil)))
-		s.open().cut = true
-		s.part = nil
+	if s.parts != nil {
+		if err := s.dropPart(); err != nil {
+			return err
+		}
 	}
 	if err := s.finish(); err != nil {
 		return err
@@ -125,10 +127,16 @@ func (s *stream) endOthers() error {
 
 // line takes a line of this process, without prefixes and blanks at its ends.
 func (s *stream) line(t []byte) error {
-	if s.part != nil {
+	if s.parts != nil {
 		if done, err := s.join(t); done || err != nil {
 			return err
 		}
+	}
+	if s.head != nil && s.joinHeader(t) {
+		return s.stuck
+	}
+	if s.rank != nil {
+		t = s.joinRank(t)
 	}
 	if taken, err := s.others(t); taken || err != nil {
 		return err
@@ -136,7 +144,7 @@ func (s *stream) line(t []byte) error {
 	if c := t[0]; c >= '0' && c <= '9' || s.group != nil && s.group.layout.labels() > 0 {
 		return s.maybeRow(t)
 	}
-	if i := bytes.IndexByte(t, '#'); i == 0 || bytes.IndexByte(t, ':') >= 0 || bytes.Contains(t, []byte("nThread")) || bytes.Contains(t, []byte("Rank ")) || bytes.Contains(t, []byte("_perf")) || bytes.Contains(t, []byte("busbw")) || bytes.Contains(t, []byte("Using devices")) {
+	if i := bytes.IndexByte(t, '#'); i == 0 || bytes.IndexByte(t, ':') >= 0 || bytes.Contains(t, []byte("version")) || bytes.Contains(t, []byte("nThread")) || bytes.Contains(t, []byte("Rank ")) || bytes.Contains(t, []byte("_perf")) || bytes.Contains(t, []byte("busbw")) || bytes.Contains(t, []byte("Using devices")) {
 		if s.heading(t) {
 			return nil
 		}
@@ -145,11 +153,8 @@ func (s *stream) line(t []byte) error {
 		return nil
 	}
 	f := fields(t, s.buf[:])
-	if l, ok := header(f); ok {
-		return s.open(onHeader).header(l)
-	}
-	if s.group != nil && len(s.group.rows) == 0 && s.group.layout.continues(f) {
-		return nil
+	if s.header(f, t) {
+		return s.stuck
 	}
 	if typeAt(f) >= 2 { // behind a prefix that we do not know
 		return s.maybeRow(t)
@@ -171,42 +176,101 @@ func (s *stream) maybeRow(t []byte) error {
 	switch is {
 	case aRow:
 		r.line = s.Lines
+		if l.oneHalf(&r) { // or a row that a terminal cut between its halves
+			s.parts, s.partAt = [][]byte{bytes.Clone(t)}, s.Lines
+			return nil
+		}
 		return s.add(r)
 	case partRow:
-		s.part, s.partAt = append(s.part[:0], t...), s.Lines
+		s.parts, s.partAt = [][]byte{bytes.Clone(t)}, s.Lines
 		return nil
 	}
-	if h, ok := header(f); ok {
-		return s.open(onHeader).header(h)
+	if !s.header(f, t) {
+		s.fails.line(s, t)
 	}
-	s.fails.line(s, t)
-	return nil
+	return s.stuck
 }
 
-// join tries a row that began on the line before with its rest on this one:
-// wrapped at a blank, or in the middle of a number.
+// maxPieces bounds the lines that a row is spread over.
+const maxPieces = 5
+
+// join tries a row that began on the lines before with its rest on this one.
+// A terminal wraps at a blank or inside a number: of all ways to put the pieces
+// together, that one counts in which size over time is the rate.
 func (s *stream) join(t []byte) (done bool, err error) {
+	if typeAt(fields(t, s.buf[:])) >= 0 || len(s.parts) == maxPieces || !onlyNumbers(fields(tail(t, s.parts[len(s.parts)-1]), nil)) {
+		return false, s.dropPart()
+	}
 	l := noHeader()
 	if s.group != nil {
 		l = s.group.layout
 	}
-	for _, between := range []string{" ", ""} {
-		whole := append(append(append([]byte(nil), s.part...), between...), t...)
+	pieces := append(s.parts, bytes.Clone(t))
+	open := false
+	for ways := range 1 << (len(pieces) - 1) {
+		whole := bytes.Clone(pieces[0])
+		for i, p := range pieces[1:] {
+			if ways>>i&1 == 0 {
+				whole = append(whole, ' ')
+			}
+			whole = append(whole, p...)
+		}
 		r, is := l.row(fields(whole, nil))
-		if is == aRow && typeAt(fields(t, s.buf[:])) < 0 {
+		if is == aRow && !l.oneHalf(&r) && r.consistent() {
 			r.line = s.partAt
-			s.part = nil
+			s.parts = nil
 			return true, s.add(r)
 		}
-		if is == partRow && len(whole) < 512 && onlyNumbers(fields(t, s.buf[:])) {
-			s.part = whole
-			return true, nil
+		open = open || is == partRow || is == aRow && l.oneHalf(&r)
+	}
+	if !open {
+		return false, s.dropPart()
+	}
+	s.parts = pieces
+	return true, nil
+}
+
+// consistent says that algbw is size over time, as far as these tell.
+func (r *row) consistent() bool {
+	for _, h := range r.halves {
+		if !h.time.ok || !h.alg.ok || h.time.v <= 0 {
+			continue
+		}
+		rate := float64(r.size) / (h.time.v * 1e3)
+		if rate < 1 && h.alg.v < 1 {
+			continue // too few digits
+		}
+		q := rate / h.alg.v
+		if !(q > 0.9 && q < 2.2 || q > 900 && q < 1100) { // the factor of all_gather, and ms
+			return false
 		}
 	}
-	s.warn(s.partAt, "a row is cut off after %d fields and left out", len(fields(s.part, nil)))
+	return true
+}
+
+// dropPart gives up waiting for the rest of a row. A row of one half is whole.
+func (s *stream) dropPart() error {
+	parts := s.parts
+	s.parts = nil
+	if s.group != nil && len(parts) == 1 {
+		if r, is := s.group.layout.row(fields(parts[0], nil)); is == aRow {
+			r.line = s.partAt
+			return s.add(r)
+		}
+	}
+	s.warn(s.partAt, "a row is cut off after %d fields and left out", len(fields(bytes.Join(parts, []byte(" ")), nil)))
 	s.open().cut = true
-	s.part = nil
-	return false, nil
+	return nil
+}
+
+// tail is a line that goes on with a row: all but what ends the word before it.
+func tail(t, part []byte) []byte {
+	if c := part[len(part)-1]; c >= 'a' && c <= 'z' { // inside or behind redop
+		if i := bytes.IndexByte(t, ' '); i > 0 && (t[0] >= 'a' && t[0] <= 'z') {
+			return t[i:]
+		}
+	}
+	return t
 }
 
 func onlyNumbers(f [][]byte) bool {

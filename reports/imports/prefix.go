@@ -17,7 +17,6 @@ var (
 	kubectl   = regexp.MustCompile(`^\[(pod/[^\]]{1,250})\] `)
 	hydra     = regexp.MustCompile(`^\[((?:rank|default)?\d{1,7})\](?:: ?| )`)
 	srunLabel = regexp.MustCompile(`^(\d{1,7}): ?`)
-	hostLabel = regexp.MustCompile(`^([\w.-]{1,250})(?:: ?| +\| ?)`)
 	rayLabel  = regexp.MustCompile(`^\(([^()]{0,100}pid=\d+[^()]{0,100})\) `)
 )
 
@@ -46,6 +45,10 @@ func strip(line []byte) (tag string, rest []byte) {
 		if len(t) == 0 {
 			return tag, t
 		}
+		if t[0] == '"' && len(t) > 1 && (t[len(t)-1] == '"' || bytes.HasSuffix(t, []byte(`",`))) { // a quoted list's line
+			line = bytes.TrimRight(bytes.TrimSuffix(bytes.TrimSuffix(t[1:], []byte(",")), []byte(`"`)), " \t")
+			continue
+		}
 		cut, name := prefix(t)
 		if cut == 0 {
 			return tag, t
@@ -64,10 +67,6 @@ func prefix(t []byte) (cut int, tag string) {
 	switch c := t[0]; {
 	case c == '>':
 		return 1, ""
-	case c == '"': // a line of a quoted list
-		if t[len(t)-1] == ',' || t[len(t)-1] == '"' {
-			return 1, ""
-		}
 	case c == '[':
 		if m := kubectl.FindSubmatchIndex(t); m != nil {
 			return m[1], string(t[m[2]:m[3]])
@@ -95,8 +94,8 @@ func prefix(t []byte) (cut int, tag string) {
 				return m[1], string(t[m[2]:m[3]])
 			}
 		}
-		if m := hostLabel.FindSubmatchIndex(t); m != nil && looksOurs(t[m[1]:]) { // an address
-			return m[1], string(t[m[2]:m[3]])
+		if host, cut := hostLabel(t); cut > 0 && looksOurs(t[cut:]) { // an address
+			return cut, host
 		}
 	case c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z':
 		if i := bytes.IndexAny(t[:min(len(t), 251)], " :|"); i < 0 || t[i] == ' ' && (len(t) < 7 || t[6] != ' ' && t[3] != ' ') && bytes.IndexByte(t[:min(len(t), 120)], '|') < 0 {
@@ -105,11 +104,24 @@ func prefix(t []byte) (cut int, tag string) {
 		if m := syslog.FindIndex(t); m != nil {
 			return m[1], ""
 		}
-		if m := hostLabel.FindSubmatchIndex(t); m != nil && looksOurs(t[m[1]:]) {
-			return m[1], string(t[m[2]:m[3]])
+		if host, cut := hostLabel(t); cut > 0 && looksOurs(t[cut:]) {
+			return cut, host
 		}
 	}
 	return 0, ""
+}
+
+// hostLabel is a name before a colon or a bar, as "host: " and "host  | ".
+func hostLabel(t []byte) (host string, cut int) {
+	i := 0
+	for i < len(t) && i < 250 && (t[i] == '.' || t[i] == '-' || t[i] == '_' || t[i] >= '0' && t[i] <= '9' || t[i] >= 'a' && t[i] <= 'z' || t[i] >= 'A' && t[i] <= 'Z') {
+		i++
+	}
+	rest := bytes.TrimLeft(t[i:], " ")
+	if i == 0 || len(rest) == 0 || rest[0] != '|' && (len(rest) < len(t[i:]) || rest[0] != ':') {
+		return "", 0
+	}
+	return string(t[:i]), len(t) - len(rest) + 1
 }
 
 // looksOurs says that a text begins as a line of a benchmark's output does:

@@ -47,8 +47,11 @@ func (s *stream) rows(base reports.Result, g *group, sh *share, c *clues, w *Wor
 			if len(x.samples) > 0 {
 				out.Seconds = x.samples
 			}
-			out.Stated = &reports.Stated{Iterations: max(r.iterations, iters), Algbw: x.alg.pointer(), Busbw: x.bus.pointer(),
+			out.Stated = &reports.Stated{Iterations: iters, Algbw: x.alg.pointer(), Busbw: x.bus.pointer(),
 				Min: micros(x.least), Max: micros(x.most), P99: micros(x.p99)}
+			if r.iterations > 0 {
+				out.Stated.Iterations = r.iterations
+			}
 			out.Wrong = wrongOf(g, sh, x, bad[[2]int{i, h}])
 			if g.layout.delta && out.Wrong != nil && *out.Wrong > 0 {
 				out.Notes = append(slices.Clip(out.Notes), fmt.Sprintf("wrong data; this version prints the largest difference, %g, not how many elements", x.wrong.v))

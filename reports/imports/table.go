@@ -77,23 +77,6 @@ func header(f [][]byte) (l layout, ok bool) {
 	return l, true
 }
 
-// continues reads the rest of a header that a narrow terminal has wrapped.
-func (l *layout) continues(f [][]byte) bool {
-	var names []string
-	for _, w := range f {
-		if !headerWords[string(w)] {
-			return false
-		}
-		names = append(names, string(w))
-	}
-	if len(names) == 0 || len(l.half) >= 2 && len(l.half[1]) >= len(l.half[0]) {
-		return false
-	}
-	l.delta = l.delta || names[len(names)-1] == "error" || names[len(names)-1] == "res"
-	l.add(names)
-	return true
-}
-
 func (l *layout) add(names []string) {
 	for _, n := range names {
 		switch {
@@ -156,6 +139,9 @@ func (l *layout) row(f [][]byte) (r row, is reading) {
 	}
 	width, rooted, fits := l.shape(len(rest))
 	if !fits {
+		if len(rest) > l.most() {
+			return r, notRow
+		}
 		return r, partRow
 	}
 	if rooted {
@@ -214,18 +200,10 @@ func (l *layout) shape(n int) (width int, rooted, ok bool) {
 		width = len(l.half[0])
 		halves := min(len(l.half), 2)
 		hasRoot := len(l.lead) > 0 && l.lead[len(l.lead)-1] == "root"
-		for _, h := range []int{halves, 1} { // one half only: in place
-			if hasRoot && n == h*width+1 {
-				return width, true, true
-			}
-			if n == h*width {
-				return width, false, true
-			}
+		if hasRoot {
+			n--
 		}
-		if halves == 2 && width != len(l.half[1]) {
-			return 0, false, false
-		}
-		return 0, false, false
+		return width, hasRoot, width > 0 && (n == halves*width || n == width) // one half only: in place
 	}
 	switch n {
 	case 4, 8:
@@ -238,6 +216,23 @@ func (l *layout) shape(n int) (width int, rooted, ok bool) {
 		return 8, true, true
 	}
 	return 0, false, false
+}
+
+// oneHalf says that a row has one half only although its table has two.
+func (l *layout) oneHalf(r *row) bool {
+	return len(l.half) == 2 && (!r.halves[0].there || !r.halves[1].there)
+}
+
+// most is how many tokens can stand behind type and redop.
+func (l *layout) most() int {
+	n := 1
+	for _, h := range l.half {
+		n += len(h)
+	}
+	if len(l.half) == 0 {
+		n = 17
+	}
+	return n
 }
 
 // only is the place of a row's only half: rccl-tests and trace replays print
@@ -271,6 +266,9 @@ func (h *half) read(f [][]byte, names []string) bool {
 		}
 		switch names[i] {
 		case "time", "cputime":
+			if n.v < 0 {
+				return false
+			}
 			h.time = n
 		case "algbw":
 			h.alg = n
