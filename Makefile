@@ -6,7 +6,7 @@ LDFLAGS := -X main.version=$(VERSION) $(LAZY)
 export GOFLAGS := -ldflags=$(LAZY)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: build run test race lint nocgo arm64 ptx test-rdma bench-peers clean
+.PHONY: build run test race lint nocgo arm64 ptx test-rdma bench-peers page echarts clean
 
 build:
 	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/busbw ./cmd/busbw
@@ -51,5 +51,22 @@ arm64:
 bench-peers: build
 	./collectives/peers/bench.sh bin/busbw $(BENCH)
 
+# The HTML report in headless Chromium (Debian: chromium, and node with npm):
+# no console errors, no requests, axe-core clean, under 2 MB; pictures in
+# reports/pagetest/out. Also that the bundled chart library is what its
+# sources give.
+page:
+	cd reports/pagetest && npm ci --ignore-scripts --no-audit --no-fund
+	rm -rf reports/pagetest/out && mkdir reports/pagetest/out
+	$(MAKE) --no-print-directory echarts ECHARTS=pagetest/out/echarts.min.js
+	cmp reports/pagetest/out/echarts.min.js reports/page/echarts.min.js
+	BUSBW_PAGES=$(CURDIR)/reports/pagetest/out go test -count=1 -run TestHTML ./reports
+	cd reports/pagetest && node check.mjs out out/*.html
+
+ECHARTS := page/echarts.min.js
+echarts:
+	cd reports/pagetest && npx esbuild echarts.js --bundle --minify --format=iife --legal-comments=none --log-level=warning --outfile=../$(ECHARTS) \
+	  --banner:js='/* Apache ECharts 6.1.0 (Apache-2.0, https://echarts.apache.org), with zrender (BSD-3-Clause) and tslib (0BSD); made by make echarts */'
+
 clean:
-	rm -rf bin results
+	rm -rf bin results reports/pagetest/out

@@ -15,6 +15,7 @@ func formats() []format {
 		{"nccl", ncclTests},
 		{"csv", csvText},
 		{"json", jsonLines},
+		{"html", htmlPage},
 	}
 }
 

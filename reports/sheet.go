@@ -37,7 +37,7 @@ func sheets(figures []Figure) []*sheet {
 	for i := range figures {
 		f := &figures[i]
 		k := f.Result
-		k.Algorithm, k.Auto, k.Scope, k.Ranks, k.Groups, k.Bytes = "", false, "", 0, 0, 0
+		k.Algorithm, k.Auto, k.Scope, k.Ranks, k.Groups, k.Pairs, k.Bytes = "", false, "", 0, 0, nil, 0
 		key := k.key()
 		s := at[key]
 		if s == nil {
