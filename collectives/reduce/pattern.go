@@ -192,27 +192,39 @@ func (p *pattern) build(buf []byte, start int, first int64, value func(x int) in
 	}
 }
 
+// Input is one period of what Fill writes from element first on, or its first
+// most bytes if that is less.
+func Input(d Dtype, o Op, ranks, rank int, first int64, most int) []byte {
+	p := newPattern(d, o, ranks)
+	out := make([]byte, min(p.period*d.Size(), most))
+	p.build(out, rank, first, p.at)
+	return out
+}
+
 // Fill writes rank's input of a reduction over ranks: the elements first,
 // first+1, … of it. Only the first period is computed, the rest is copied.
 func Fill(buf []byte, d Dtype, o Op, ranks, rank int, first int64) {
+	repeat(buf, copy(buf, Input(d, o, ranks, rank, first, len(buf))))
+}
+
+// Result is one period of what Fill's inputs come to from element first on, or
+// its first most bytes if that is less.
+func Result(d Dtype, o Op, ranks int, first int64, most int) []byte {
 	p := newPattern(d, o, ranks)
-	one := min(p.period*d.Size(), len(buf))
-	p.build(buf[:one], rank, first, p.at)
-	repeat(buf, one)
+	want := make([]byte, min(p.period*d.Size(), most))
+	w := p.windows()
+	p.build(want, 0, first, func(x int) int { return w[x] })
+	if o == Avg && len(want) > 0 {
+		For(d, Avg).Finish(unsafe.Pointer(&want[0]), len(want)/d.Size(), ranks)
+	}
+	return want
 }
 
 // Check compares the result of a reduction over ranks, from element first on,
 // with what Fill's inputs come to. It gives the number of wrong elements and the
 // first of them, counted like first; -1 if all are right.
 func Check(buf []byte, d Dtype, o Op, ranks int, first int64) (wrong, firstWrong int64) {
-	p := newPattern(d, o, ranks)
-	want := make([]byte, min(p.period*d.Size(), len(buf)))
-	w := p.windows()
-	p.build(want, 0, first, func(x int) int { return w[x] })
-	if o == Avg && len(want) > 0 {
-		For(d, Avg).Finish(unsafe.Pointer(&want[0]), len(want)/d.Size(), ranks)
-	}
-	return mismatches(buf, want, d.Size(), first)
+	return mismatches(buf, Result(d, o, ranks, first, len(buf)), d.Size(), first)
 }
 
 // primeAbove gives the smallest prime above n.

@@ -9,22 +9,25 @@ import (
 // words of 8 bytes: a prime, so that chunks are no multiple of it.
 const sourceWords = 4093
 
+// Source is one period of what FillSource writes, or its first most bytes if
+// that is less.
+func Source(d Dtype, source int, first int64, most int) []byte {
+	return sourcePeriod(source, first*int64(d.Size()), min(sourceWords*8, most))
+}
+
 // FillSource writes the input of rank source of an operation that moves data
 // without combining it (broadcast, all-gather, …): the elements first, first+1,
 // … of it. Every 8 bytes are a hash of the rank and of the place modulo 4093 words,
 // so data from another rank or another place shows.
 func FillSource(buf []byte, d Dtype, source int, first int64) {
-	one := min(sourceWords*8, len(buf))
-	copy(buf, sourcePeriod(source, first*int64(d.Size()), one))
-	repeat(buf, one)
+	repeat(buf, copy(buf, Source(d, source, first, len(buf))))
 }
 
 // CheckSource compares a buffer with what FillSource wrote for rank source. It
 // gives the number of wrong elements and the first of them, counted like first;
 // -1 if all are right.
 func CheckSource(buf []byte, d Dtype, source int, first int64) (wrong, firstWrong int64) {
-	want := sourcePeriod(source, first*int64(d.Size()), min(sourceWords*8, len(buf)))
-	return mismatches(buf, want, d.Size(), first)
+	return mismatches(buf, Source(d, source, first, len(buf)), d.Size(), first)
 }
 
 // sourcePeriod gives n bytes of source's input from byte off on.

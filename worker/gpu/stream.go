@@ -2,6 +2,8 @@
 
 package gpu
 
+// #cgo noescape gpu_launch
+// #cgo nocallback gpu_launch
 // #include "cuda.h"
 import "C"
 

@@ -11,8 +11,8 @@ typedef long long i64;
 typedef unsigned long long u64;
 typedef u32 v4u __attribute__((vector_size(16)));
 
-// Parameters of the kernels. worker/gpu/kernels.go has the same structs.
-enum { PASS_MOST = 8 };
+// Parameters of the kernels. worker/gpu/pass.go has the same structs.
+enum { PASS_MOST = 16 };
 struct pass { // dst[j] = src[0] op src[1] op …, for every j
   u64 bytes;
   u32 ns, nd;

@@ -11,7 +11,7 @@ struct task {
   unsigned char byte;
   CUevent event;
   const struct kernel *k;
-  char param[256];
+  char param[512];
   struct task *next;
 };
 struct CUstream_st {
