@@ -10,9 +10,9 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
-	"unsafe"
 
 	"busbw/collectives/reduce"
+	"busbw/worker/gpu/gputest"
 )
 
 func kernels(t testing.TB, g *Device) *Kernels {
@@ -21,65 +21,6 @@ func kernels(t testing.TB, g *Device) *Kernels {
 	ok(t, err)
 	t.Cleanup(func() { ok(t, k.Close()) })
 	return k
-}
-
-// random is bytes of every kind of value: NaN, infinities and subnormals too.
-func random(r *rand.Rand, n int) []byte {
-	b := make([]byte, n)
-	for i := range b {
-		b[i] = byte(r.Uint32())
-	}
-	return b
-}
-
-// isNaN says whether the bits of an element are those of a NaN.
-func isNaN(d reduce.Dtype, b []byte) bool {
-	switch d {
-	case reduce.Half:
-		return binary.LittleEndian.Uint16(b)&0x7fff > 0x7c00
-	case reduce.BFloat16:
-		return binary.LittleEndian.Uint16(b)&0x7fff > 0x7f80
-	case reduce.Float:
-		return binary.LittleEndian.Uint32(b)&0x7fffffff > 0x7f800000
-	case reduce.Double:
-		return binary.LittleEndian.Uint64(b)&(1<<63-1) > 0x7ff<<52
-	case reduce.F8E4M3:
-		return b[0]&0x7f == 0x7f
-	case reduce.F8E5M2:
-		return b[0]&0x7f > 0x7c
-	}
-	return false
-}
-
-// differs is the first element in which a and b differ, NaNs being alike; −1: none.
-func differs(d reduce.Dtype, a, b []byte) int {
-	for i := 0; i < len(a); i += d.Size() {
-		x, y := a[i:i+d.Size()], b[i:i+d.Size()]
-		if !bytes.Equal(x, y) && !(isNaN(d, x) && isNaN(d, y)) {
-			return i / d.Size()
-		}
-	}
-	return -1
-}
-
-func pointers(spans [][]byte) (p []unsafe.Pointer) {
-	for _, s := range spans {
-		p = append(p, unsafe.Pointer(unsafe.SliceData(s)))
-	}
-	return p
-}
-
-// expected is what a pass must write, by the kernels in Go.
-func expected(d reduce.Dtype, o reduce.Op, src [][]byte, ranks int) []byte {
-	out := make([]byte, len(src[0]))
-	k := reduce.ForISA(d, o, "portable")
-	dst, from, n := []unsafe.Pointer{unsafe.Pointer(&out[0])}, pointers(src), len(out)/d.Size()
-	if ranks > 0 {
-		k.CombineAll(dst, from, n, ranks, false)
-	} else {
-		k.Combine(dst, from, n, false)
-	}
-	return out
 }
 
 // A pass has the bits of the portable kernels for every type and operator, from
@@ -105,7 +46,7 @@ func TestPass(t *testing.T) {
 				var src, dst [][]byte
 				var in [][]byte
 				for j := range c.ns {
-					b := random(r, size)
+					b := gputest.Random(r, size)
 					in = append(in, b)
 					span := all.Span(int64(j*room+16+shift+j%2*shift), int64(size)) // alike, or one element apart
 					put(t, s, span, b)
@@ -117,11 +58,11 @@ func TestPass(t *testing.T) {
 					put(t, s, all.Span(off, int64(len(guard))), guard)
 					dst = append(dst, all.Span(off+16, int64(size)))
 				}
-				want := expected(d, o, in, ranks)
-				ok(t, k.Combine(s, d, o, pointers(dst), pointers(src), int64(size), ranks))
+				want := gputest.Combined(d, o, in, ranks)
+				ok(t, k.Combine(s, d, o, gputest.Pointers(dst...), gputest.Pointers(src...), int64(size), ranks))
 				for j := range dst {
 					got := get(t, s, all.Span(int64((20+j)*room+shift), int64(size)+32))
-					if i := differs(d, got[16:16+size], want); i >= 0 {
+					if i := gputest.Differs(d, got[16:16+size], want); i >= 0 {
 						e := func(b []byte) []byte { return b[i*d.Size():][:d.Size()] }
 						t.Fatalf("%s %s of %d sources: element %d of %d is %x, want %x (first sources %x)", d, o, c.ns, i, c.n, e(got[16:]), e(want), e(in[0]))
 					}
@@ -140,15 +81,15 @@ func TestPass(t *testing.T) {
 	span := func(j int) []byte { return all.Span(int64(j*room), 64) }
 	var src, in [][]byte
 	for j := range 17 {
-		in, src = append(in, random(r, 64)), append(src, span(j))
+		in, src = append(in, gputest.Random(r, 64)), append(src, span(j))
 		put(t, s, span(j), in[j])
 	}
-	want := expected(reduce.Int32, reduce.Sum, in, 0)
-	ok(t, k.Combine(s, reduce.Int32, reduce.Sum, pointers(src[:1]), pointers(src), 64, 0))
+	want := gputest.Combined(reduce.Int32, reduce.Sum, in, 0)
+	ok(t, k.Combine(s, reduce.Int32, reduce.Sum, gputest.Pointers(src[:1]...), gputest.Pointers(src...), 64, 0))
 	if got := get(t, s, span(0)); !bytes.Equal(got, want) {
 		t.Errorf("in place: %x, want %x", got, want)
 	}
-	if err := k.Combine(s, reduce.Int32, reduce.Sum, pointers(src[16:]), pointers(src), 64, 0); err == nil || !strings.Contains(err.Error(), "at most 16") {
+	if err := k.Combine(s, reduce.Int32, reduce.Sum, gputest.Pointers(src[16:]...), gputest.Pointers(src...), 64, 0); err == nil || !strings.Contains(err.Error(), "at most 16") {
 		t.Error(err)
 	}
 }
@@ -205,7 +146,7 @@ func TestPassOverPeers(t *testing.T) {
 	ma, mb := memory(t, sa, bytes.Repeat([]byte{1}, 100)), memory(t, sb, bytes.Repeat([]byte{2}, 100))
 	k := kernels(t, a)
 	run := func(s *Stream) error {
-		if err := k.Combine(s, reduce.Uint8, reduce.Sum, pointers([][]byte{ma.Span(0, 100)}), pointers([][]byte{ma.Span(0, 100), mb.Span(0, 100)}), 100, 0); err != nil {
+		if err := k.Combine(s, reduce.Uint8, reduce.Sum, gputest.Pointers(ma.Span(0, 100)), gputest.Pointers(ma.Span(0, 100), mb.Span(0, 100)), 100, 0); err != nil {
 			return err
 		}
 		return s.Sync()
@@ -216,7 +157,7 @@ func TestPassOverPeers(t *testing.T) {
 		t.Errorf("%x", got)
 	}
 	kb := kernels(t, b) // b has no access to a
-	if err := kb.Combine(sb, reduce.Uint8, reduce.Sum, pointers([][]byte{mb.Span(0, 100)}), pointers([][]byte{ma.Span(0, 100)}), 100, 0); err != nil {
+	if err := kb.Combine(sb, reduce.Uint8, reduce.Sum, gputest.Pointers(mb.Span(0, 100)), gputest.Pointers(ma.Span(0, 100)), 100, 0); err != nil {
 		t.Fatal(err)
 	}
 	if err := sb.Sync(); !errors.Is(err, IllegalAddress) {
@@ -264,7 +205,7 @@ func TestPassAllocatesNothing(t *testing.T) {
 	g := device(t, 0)
 	s, k := stream(t, g), kernels(t, g)
 	m := memory(t, s, make([]byte, 64))
-	dst, src := pointers([][]byte{m.Span(0, 16)}), pointers([][]byte{m.Span(16, 16), m.Span(32, 16)})
+	dst, src := gputest.Pointers(m.Span(0, 16)), gputest.Pointers(m.Span(16, 16), m.Span(32, 16))
 	if n := testing.AllocsPerRun(20, func() { ok(t, k.Combine(s, reduce.Float, reduce.Sum, dst, src, 16, 0)) }); n > 0 {
 		t.Errorf("%v allocations", n)
 	}
