@@ -50,7 +50,8 @@ type builder struct {
 	combiner []int  // by chunk: its last combining instruction, −1: none
 	partial  []bool // by chunk: what that made was sent to be combined further
 	wired    map[int]uint64
-	first    int // index of the first instruction that may block, −1: none yet
+	first    int  // index of the first instruction that may block, −1: none yet
+	helpers  bool // ranks that wait may take part in a task
 }
 
 func (r *Rank) compile(c Case) (*Program, error) {
@@ -62,9 +63,9 @@ func (r *Rank) compile(c Case) (*Program, error) {
 		p.kernels = reduce.For(c.Dtype, c.Redop)
 	}
 	chunks := c.Schedule.Shape().Chunks()
-	b := &builder{tracer: tracer{c: &p.c, team: &r.team, small: c.small()}, p: p, me: r.team.Me, cell: r.me, index: r.meet.index,
+	b := &builder{tracer: tracer{c: &p.c, team: &r.team, small: c.small() && r.dev == nil}, p: p, me: r.team.Me, cell: r.me, index: r.meet.index,
 		partners: map[int]*partner{}, loans: map[int32][]lent{}, known: make([]int32, len(r.meet.cells)),
-		covered: make([]bool, chunks), writer: make([]int, chunks), combiner: make([]int, chunks), partial: make([]bool, chunks), wired: map[int]uint64{}, first: -1}
+		covered: make([]bool, chunks), writer: make([]int, chunks), combiner: make([]int, chunks), partial: make([]bool, chunks), wired: map[int]uint64{}, first: -1, helpers: len(r.meet.cells) > 1 && r.dev == nil}
 	for i := range b.known {
 		b.known[i] = -1
 	}
@@ -77,7 +78,7 @@ func (r *Rank) compile(c Case) (*Program, error) {
 	if err := b.build(); err != nil {
 		return nil, err
 	}
-	if r.wire != nil && r.wire.expecter != nil && len(r.meet.cells) == 1 {
+	if r.wire != nil && r.wire.expecter != nil && len(r.meet.cells) == 1 && r.dev == nil {
 		p.landing = p.landings()
 	}
 	return p, nil
@@ -126,7 +127,7 @@ func (b *builder) build() error {
 			b.p.quiet = false
 		}
 		_, size := b.own(t.Chunk, t.loc)
-		b.p.shared = b.p.shared || size >= shareFrom && len(b.known) > 1
+		b.p.shared = b.p.shared || size >= shareFrom && b.helpers
 	}
 	for i := 0; i < len(touches); {
 		var n int

@@ -85,7 +85,7 @@ func (b *builder) task(t *touch, src, dst []spot, size int64, steps int32) {
 	} else {
 		k.stream = total >= streamCopy
 	}
-	if len(b.known) > 1 && size >= shareFrom {
+	if b.helpers && size >= shareFrom {
 		k.block = roundUp(max(shareBlock, (size+maxBlocks-1)/maxBlocks), pageBytes)
 	}
 	p.tasks = append(p.tasks, k)

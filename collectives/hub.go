@@ -36,8 +36,7 @@ type cell struct {
 	word atomic.Uint64 // written by the rank: how far it is
 	// base holds the rank's buffers by Where. They are valid from the word's
 	// entry into a run until it is finished there.
-	base [Work + 1]unsafe.Pointer
-
+	base  [Work + 1]unsafe.Pointer
 	_     [128]byte
 	claim atomic.Uint64 // open task's number << 32 | a bit for each block that nobody has taken
 	taken atomic.Uint64 // blocks that helpers have finished, ever
@@ -49,7 +48,8 @@ type cell struct {
 	// What only the rank itself uses, kept here for when its team is made again.
 	barriers uint64
 	mailed   [2]mailing
-	_        [120]byte
+	dev      Device // the rank's, if its buffers are a device's; others read it as base
+	_        [104]byte
 }
 
 // mailing is who was sent letters, in which run.

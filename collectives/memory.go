@@ -179,16 +179,7 @@ func (r *Rank) assist(c *cell, q int32) {
 // copyPart does bytes lo to hi of a task.
 func (r *Rank) copyPart(t *task, lo, hi int64) {
 	p := t.p
-	if n := int(max(t.dst-t.src, t.end-t.dst)); n > len(r.src) {
-		r.grow(n) // another rank's task may be wider than our own
-	}
-	src, dst := r.src[:t.dst-t.src], r.dst[:t.end-t.dst]
-	for i := range src {
-		src[i] = r.find(&p.spots[t.src+int32(i)], lo)
-	}
-	for i := range dst {
-		dst[i] = r.find(&p.spots[t.dst+int32(i)], lo)
-	}
+	src, dst := r.places(t, lo)
 	n := int(hi-lo) / p.c.Dtype.Size()
 	switch {
 	case len(src) == 1:
@@ -198,6 +189,21 @@ func (r *Rank) copyPart(t *task, lo, hi int64) {
 	default:
 		p.kernels.Combine(dst, src, n, t.stream)
 	}
+}
+
+// places is where a task's sources and destinations are, off bytes on.
+func (r *Rank) places(t *task, off int64) (src, dst []unsafe.Pointer) {
+	if n := int(max(t.dst-t.src, t.end-t.dst)); n > len(r.src) {
+		r.grow(n) // another rank's task may be wider than our own
+	}
+	src, dst = r.src[:t.dst-t.src], r.dst[:t.end-t.dst]
+	for i := range src {
+		src[i] = r.find(&t.p.spots[t.src+int32(i)], off)
+	}
+	for i := range dst {
+		dst[i] = r.find(&t.p.spots[t.dst+int32(i)], off)
+	}
+	return src, dst
 }
 
 // find is where a spot is in memory, now, off bytes on.

@@ -42,9 +42,11 @@ type Rank struct {
 	help  bool     // others' tasks are worth helping with
 	src   []unsafe.Pointer
 	dst   []unsafe.Pointer
-	leads []int   // global ranks of the first of each process, where this is one of them; else nil
-	lead  int     // its own place there
-	token [2]byte // what barriers send, never changed, and receive
+	leads []int    // global ranks of the first of each process, where this is one of them; else nil
+	lead  int      // its own place there
+	token [2]byte  // what barriers send, never changed, and receive
+	dev   Device   // where its buffers are; nil: memory of this processor
+	after []uint64 // by cell: the latest word that the device's queue waits for
 	runs  atomic.Uint64
 	await atomic.Int64 // team rank that a long wait is for + 1; 0: none
 }
@@ -96,6 +98,9 @@ func (r *Rank) Run(p *Program, b Buffers) error {
 	if err == nil {
 		r.self.base[In], r.self.base[Out], r.self.base[Work] = unsafe.Pointer(unsafe.SliceData(b.In)), unsafe.Pointer(unsafe.SliceData(b.Out)), unsafe.Pointer(unsafe.SliceData(b.Work))
 		err = r.execute(p)
+		if r.dev != nil { // also after an error: nothing may still use the buffers
+			err = errors.Join(err, r.dev.Drain())
+		}
 	}
 	if err != nil {
 		err = fmt.Errorf("rank %d: %s: %w", r.global(), p.c.Op, err)
@@ -140,9 +145,16 @@ func (r *Rank) execute(p *Program) error {
 		var err error
 		switch in.code {
 		case doTask:
-			err = r.perform(&p.tasks[in.task])
+			if r.dev == nil {
+				err = r.perform(&p.tasks[in.task])
+			} else {
+				err = r.queue(&p.tasks[in.task])
+			}
 		case awaitSteps:
 			err = r.awaitWord(in.cell, moment(r.run, in.want))
+			if r.dev != nil && err == nil {
+				err = r.follow(in.cell)
+			}
 		case awaitNote:
 			err = r.awaitLetter(in.cell, in.note)
 		case postNote:
@@ -162,13 +174,18 @@ func (r *Rank) execute(p *Program) error {
 			to := r.bytes(in.at, in.size)
 			err = r.wire.Reduce(r.team.Global[in.peer], to, r.bytes(in.a, in.size), p.kernels)
 			if err == nil && in.finish {
-				p.kernels.Finish(unsafe.Pointer(unsafe.SliceData(to)), len(to)/p.c.Dtype.Size(), p.ranks)
+				err = r.finish(p, to)
 			}
 		}
 		if err != nil {
 			return p.explain(r, in, err)
 		}
 		if in.mark {
+			if r.dev != nil {
+				if err := r.dev.Mark(in.steps); err != nil {
+					return p.explain(r, in, err)
+				}
+			}
 			r.self.word.Store(moment(r.run, in.steps))
 		}
 	}

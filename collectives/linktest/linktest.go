@@ -17,21 +17,44 @@ import (
 // other, that watch abort. The suite closes them.
 type Maker func(t testing.TB, ranks int, abort *collectives.Abort) []collectives.Link
 
-// Run holds links to what collectives.Link says, alone and beside a hub.
-func Run(t *testing.T, make Maker) {
-	t.Run("apart", func(t *testing.T) { operations(t, 1, []int{1, 2, 3, 4, 5, 8}, make) })
-	t.Run("beside a hub", func(t *testing.T) { operations(t, 2, []int{3, 4, 7}, make) })
-	t.Run("groups", func(t *testing.T) { groups(t, 1, make) })
-	t.Run("abort", func(t *testing.T) { aborted(t, 1, make) })
-	t.Run("large", func(t *testing.T) { large(t, 1, make) })
+// Store is a device whose memory holds a rank's buffers.
+type Store interface {
+	collectives.Device
+	Alloc(n int64) ([]byte, error) // n is above 0
+	Free(span []byte) error
+	Put(device, host []byte) error
+	Get(host, device []byte) error
 }
 
+// Kit is what a suite runs on.
+type Kit struct {
+	Links Maker // nil: the ranks share a process, and need none
+	// Stores makes a device for each rank, given to the ranks' links as they
+	// need it; nil: memory of this processor. It is called before Links.
+	Stores func(t testing.TB, ranks int) []Store
+}
+
+// Run holds links to what collectives.Link says, alone and beside a hub.
+func Run(t *testing.T, make Maker) { Kit{Links: make}.Apart(t) }
+
 // RunHub holds the hub to the same.
-func RunHub(t *testing.T) {
-	t.Run("operations", func(t *testing.T) { operations(t, 0, []int{1, 2, 3, 4, 5, 8, 13}, nil) })
-	t.Run("groups", func(t *testing.T) { groups(t, 0, nil) })
-	t.Run("abort", func(t *testing.T) { aborted(t, 0, nil) })
-	t.Run("large", func(t *testing.T) { large(t, 0, nil) })
+func RunHub(t *testing.T) { Kit{}.Together(t) }
+
+// Apart runs the suite over links, alone and beside a hub.
+func (k Kit) Apart(t *testing.T) {
+	t.Run("apart", func(t *testing.T) { k.operations(t, 1, []int{1, 2, 3, 4, 5, 8}) })
+	t.Run("beside a hub", func(t *testing.T) { k.operations(t, 2, []int{3, 4, 7}) })
+	t.Run("groups", func(t *testing.T) { k.groups(t, 1) })
+	t.Run("abort", func(t *testing.T) { k.aborted(t, 1) })
+	t.Run("large", func(t *testing.T) { k.large(t, 1) })
+}
+
+// Together runs it on ranks of one process.
+func (k Kit) Together(t *testing.T) {
+	t.Run("operations", func(t *testing.T) { k.operations(t, 0, []int{1, 2, 3, 4, 5, 8, 13}) })
+	t.Run("groups", func(t *testing.T) { k.groups(t, 0) })
+	t.Run("abort", func(t *testing.T) { k.aborted(t, 0) })
+	t.Run("large", func(t *testing.T) { k.large(t, 0) })
 }
 
 // kinds are the mixtures of type and operator that the cases take in turn: all
@@ -45,17 +68,17 @@ func kinds() []collectives.Case {
 }
 
 // operations runs every operation by every algorithm at several sizes.
-func operations(t *testing.T, perNode int, ranks []int, make Maker) {
+func (k Kit) operations(t *testing.T, perNode int, ranks []int) {
 	for _, n := range ranks {
-		if testing.Short() && n > 4 {
+		if n > 4 && (testing.Short() || k.Stores != nil && n != 8) {
 			continue
 		}
 		t.Run(fmt.Sprintf("n=%d", n), func(t *testing.T) {
-			w := newWorld(t, n, perNode, make)
+			w := k.world(t, n, perNode)
 			turn := 0
 			for _, op := range collectives.Ops() {
 				for _, name := range collectives.Algorithms(op) {
-					for _, count := range []int64{0, 1, int64(n) - 1, 13, 1009, 60013} {
+					for _, count := range k.counts(n) {
 						if op.Blocked() {
 							count *= int64(n)
 						}
@@ -68,6 +91,14 @@ func operations(t *testing.T, perNode int, ranks []int, make Maker) {
 			}
 		})
 	}
+}
+
+// counts are the sizes, in elements. What stands in for a device is slow.
+func (k Kit) counts(n int) []int64 {
+	if k.Stores != nil {
+		return []int64{0, int64(n) - 1, 13, 5003}
+	}
+	return []int64{0, 1, int64(n) - 1, 13, 1009, 60013}
 }
 
 // try runs one case, in place too where there is that, and says whether the
@@ -107,7 +138,7 @@ func (w *world) run(t testing.TB, c collectives.Case, times int) error {
 		if err != nil {
 			return err
 		}
-		return RunOn(r, c, w.n, me, times)
+		return w.runOn(r, c, w.n, me, me, times)
 	})
 }
 
@@ -122,30 +153,56 @@ func everyone(n int) []int {
 // RunOn runs a case so many times on one rank, whose peers do the same, and
 // checks every byte of its results.
 func RunOn(r *collectives.Rank, c collectives.Case, ranks, me, times int) error {
+	return runOn(r, c, ranks, me, times, nil)
+}
+
+func (w *world) runOn(r *collectives.Rank, c collectives.Case, ranks, me, global, times int) error {
+	if w.stores == nil {
+		return runOn(r, c, ranks, me, times, nil)
+	}
+	return runOn(r, c, ranks, me, times, w.stores[global])
+}
+
+func runOn(r *collectives.Rank, c collectives.Case, ranks, me, times int, s Store) error {
+	if s != nil {
+		r.On(s)
+	}
 	p, err := r.Compile(c)
 	if err != nil {
 		return err
 	}
 	in, out, work := p.Needs()
-	m := newMemory(c, ranks, me, work)
+	m, err := newMemory(c, ranks, me, work, s)
+	if err != nil {
+		return err
+	}
 	if int(in) > len(m.in) || int(out) > len(m.out) {
 		return fmt.Errorf("rank %d: the program needs %d and %d bytes, place.go gives %d and %d", me, in, out, len(m.in), len(m.out))
 	}
 	for range times {
 		m.fill(c, ranks, me)
-		if err := r.Run(p, collectives.Buffers{In: m.in, Out: m.out, Work: m.work}); err != nil {
+		if err := m.toDevice(); err != nil {
+			return err
+		}
+		if err := r.Run(p, collectives.Buffers{In: m.where(m.in), Out: m.where(m.out), Work: m.where(m.work)}); err != nil {
+			return err
+		}
+		if err := m.fromDevice(); err != nil {
 			return err
 		}
 		if err := m.check(c, ranks, me); err != nil {
 			return err
 		}
 	}
-	return r.Barrier()
+	if err := r.Barrier(); err != nil {
+		return err
+	}
+	return m.free()
 }
 
 // groups runs two teams at once on the same hub and links, with barriers.
-func groups(t *testing.T, perNode int, make Maker) {
-	w := newWorld(t, 4, perNode, make)
+func (k Kit) groups(t *testing.T, perNode int) {
+	w := k.world(t, 4, perNode)
 	err := w.all(t, func(g int) error {
 		r, err := w.rank([]int{g % 2, g%2 + 2}, g/2)
 		if err != nil {
@@ -157,7 +214,7 @@ func groups(t *testing.T, perNode int, make Maker) {
 				return err
 			}
 			c := collectives.Case{Op: collectives.AllReduce, Count: int64(100 + 3000*i*(1+g%2)), Dtype: reduce.Int32, Schedule: s}
-			if err := RunOn(r, c, 2, g/2, 1); err != nil {
+			if err := w.runOn(r, c, 2, g/2, g, 1); err != nil {
 				return err
 			}
 		}
@@ -169,9 +226,9 @@ func groups(t *testing.T, perNode int, make Maker) {
 }
 
 // aborted lets one rank die instead of taking part: all others must give up.
-func aborted(t *testing.T, perNode int, make Maker) {
+func (k Kit) aborted(t *testing.T, perNode int) {
 	for _, name := range []string{"ring", "tree", "direct"} {
-		w := newWorld(t, 3, perNode, make)
+		w := k.world(t, 3, perNode)
 		s, err := collectives.New(collectives.AllReduce, name, collectives.Params{Ranks: 3})
 		if err != nil {
 			t.Fatal(err)
@@ -190,7 +247,7 @@ func aborted(t *testing.T, perNode int, make Maker) {
 				return nil
 			}
 			start := time.Now()
-			err = RunOn(r, c, 3, me, 1)
+			err = w.runOn(r, c, 3, me, me, 1)
 			since[me] = time.Since(start)
 			if err == nil {
 				return fmt.Errorf("rank %d finished without rank 2", me)
@@ -210,8 +267,12 @@ func aborted(t *testing.T, perNode int, make Maker) {
 
 // large moves enough that neither side can hold it: both directions at once,
 // in pieces and whole.
-func large(t *testing.T, perNode int, make Maker) {
-	w := newWorld(t, 2, perNode, make)
+func (k Kit) large(t *testing.T, perNode int) {
+	w := k.world(t, 2, perNode)
+	count := int64(5<<20 + 7)
+	if k.Stores != nil {
+		count = 300_007
+	}
 	for _, name := range []string{"ring", "direct", "halving", "doubling", "oneshot"} {
 		for _, pieces := range []int{1, 16} {
 			s, err := collectives.New(collectives.AllReduce, name, collectives.Params{Ranks: 2, Pieces: pieces})
@@ -219,7 +280,7 @@ func large(t *testing.T, perNode int, make Maker) {
 				t.Fatal(err)
 			}
 			for _, inPlace := range []bool{false, true} {
-				c := collectives.Case{Op: collectives.AllReduce, Count: 5<<20 + 7, Dtype: reduce.Float, Redop: reduce.Avg, Schedule: s, InPlace: inPlace}
+				c := collectives.Case{Op: collectives.AllReduce, Count: count, Dtype: reduce.Float, Redop: reduce.Avg, Schedule: s, InPlace: inPlace}
 				if err := w.run(t, c, 2); err != nil {
 					t.Fatalf("%s in %d pieces, in place %t: %v", name, pieces, inPlace, err)
 				}

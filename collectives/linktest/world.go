@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unsafe"
 
 	"busbw/collectives"
 	"busbw/collectives/reduce"
@@ -18,17 +19,18 @@ const patience = 60 * time.Second
 
 // world is a set of ranks, each with a goroutine of its own while it runs.
 type world struct {
-	n     int
-	nodes []int // process of each rank; nil: one process
-	hubs  map[int]*collectives.Hub
-	wires []*collectives.Wire // nil: no link
-	links []collectives.Link
-	abort *collectives.Abort
+	n      int
+	nodes  []int // process of each rank; nil: one process
+	hubs   map[int]*collectives.Hub
+	wires  []*collectives.Wire // nil: no link
+	links  []collectives.Link
+	stores []Store // nil: no devices
+	abort  *collectives.Abort
 }
 
-// newWorld makes n ranks. perNode of them share a process and meet in a hub; 0:
-// all. make is not called if nobody needs a link.
-func newWorld(t testing.TB, n, perNode int, make Maker) *world {
+// world makes n ranks. perNode of them share a process and meet in a hub; 0:
+// all. Links are not made if nobody needs one.
+func (k Kit) world(t testing.TB, n, perNode int) *world {
 	procs := runtime.GOMAXPROCS(0)
 	runtime.GOMAXPROCS(max(procs, n+2)) // as those who run ranks do
 	t.Cleanup(func() { runtime.GOMAXPROCS(procs) })
@@ -42,8 +44,11 @@ func newWorld(t testing.TB, n, perNode int, make Maker) *world {
 			w.hubs[r/perNode] = collectives.NewHub(min(perNode, n-r), w.abort)
 		}
 	}
+	if k.Stores != nil {
+		w.stores = k.Stores(t, n)
+	}
 	if perNode < n {
-		w.links = make(t, n, w.abort)
+		w.links = k.Links(t, n, w.abort)
 		for _, l := range w.links {
 			w.wires = append(w.wires, collectives.NewWire(l, n))
 		}
@@ -104,18 +109,81 @@ func (w *world) all(t testing.TB, f func(rank int) error) error {
 type memory struct {
 	in, out, work  []byte
 	guards, before [][]byte
+	store          Store
+	areas          []area // on the device
 }
+
+// area is a buffer with its guard, here and on the device.
+type area struct{ host, device []byte }
 
 const guardBytes = 64
 
 func (m *memory) alloc(n int64) []byte {
 	b := bytes.Repeat([]byte{0xEE}, int(n)+guardBytes)
 	m.guards = append(m.guards, b[n:])
+	m.areas = append(m.areas, area{host: b})
 	return b[:n:n]
 }
 
+// place gives every buffer memory on the device.
+func (m *memory) place(s Store) (err error) {
+	m.store = s
+	for i := range m.areas {
+		if m.areas[i].device, err = s.Alloc(int64(len(m.areas[i].host))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// where is where the rank has a buffer.
+func (m *memory) where(b []byte) []byte {
+	if m.store == nil || len(b) == 0 {
+		return b
+	}
+	for _, a := range m.areas {
+		if off := uintptr(unsafe.Pointer(&b[0])) - uintptr(unsafe.Pointer(&a.host[0])); off < uintptr(len(a.host)) {
+			return a.device[off:][:len(b):len(b)]
+		}
+	}
+	panic("linktest: a buffer in no area")
+}
+
+func (m *memory) toDevice() error {
+	for _, a := range m.areas {
+		if m.store != nil {
+			if err := m.store.Put(a.device, a.host); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (m *memory) fromDevice() error {
+	for _, a := range m.areas {
+		if m.store != nil {
+			if err := m.store.Get(a.host, a.device); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (m *memory) free() error {
+	for _, a := range m.areas {
+		if m.store != nil {
+			if err := m.store.Free(a.device); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // newMemory lays out the buffers of a case as place.go's table says.
-func newMemory(c collectives.Case, ranks, rank int, work int64) *memory {
+func newMemory(c collectives.Case, ranks, rank int, work int64, s Store) (*memory, error) {
 	m := &memory{}
 	size := int64(c.Dtype.Size())
 	in, out := lengths(c, ranks, rank)
@@ -133,7 +201,10 @@ func newMemory(c collectives.Case, ranks, rank int, work int64) *memory {
 		m.in, m.out = m.alloc(in*size), m.alloc(out*size)
 	}
 	m.work = m.alloc(work)
-	return m
+	if s != nil {
+		return m, m.place(s)
+	}
+	return m, nil
 }
 
 // lengths is how many elements a rank's in and out have.

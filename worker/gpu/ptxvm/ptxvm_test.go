@@ -147,7 +147,7 @@ func TestFillAndCheck(t *testing.T) {
 			for i := range want { // a shorter period than the pattern's own
 				want[i] = period.Data[i%(700*4)]
 			}
-			buf, result := vm.Alloc(make([]byte, n+shift)), vm.Alloc(nil)
+			buf := vm.Alloc(make([]byte, n+shift))
 			if err := vm.Launch(m.Funcs["fill"], 2, 30, patience, words(buf.Addr+shift, n, period.Addr, 700*4)); err != nil {
 				t.Fatal(err)
 			}
@@ -161,7 +161,7 @@ func TestFillAndCheck(t *testing.T) {
 					buf.Data[shift+4*e+3] ^= 0x80
 					least = min(least, e)
 				}
-				result = vm.Alloc(words(0, ^uint64(0)))
+				result := vm.Alloc(words(0, ^uint64(0)))
 				if err := vm.Launch(m.Funcs["check"], 3, 7, patience, words(buf.Addr+shift, n, period.Addr, 700*4, 4, result.Addr)); err != nil {
 					t.Fatal(err)
 				}

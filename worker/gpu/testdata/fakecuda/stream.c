@@ -1,4 +1,4 @@
-// Streams and events of the fake. One lock and one condition for all of them.
+// Streams and events of the fake, under one lock.
 #include "fake.h"
 
 #include <time.h>
@@ -17,12 +17,13 @@ struct task {
 struct CUstream_st {
   int magic, dev, quit;
   pthread_t thread;
+  pthread_cond_t more, less; // tasks were added, were done
   struct task *head, **tail;
   u64 put, done;
   CUresult error; // sticky, as a context's is
 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t turn = PTHREAD_COND_INITIALIZER;
+static pthread_cond_t fired = PTHREAD_COND_INITIALIZER;
 
 static void *at(u64 a) { return (void *)(a - host_from < host_size ? a + host_shift : a); }
 
@@ -32,11 +33,11 @@ static void *work(void *arg) {
   unsigned seed = (unsigned)(u64)s;
   pthread_mutex_lock(&lock);
   for (;;) {
-    while (!s->head && !s->quit) pthread_cond_wait(&turn, &lock);
+    while (!s->head && !s->quit) pthread_cond_wait(&s->more, &lock);
     struct task *t = s->head;
     if (!t) break;
     if (t->what == WAIT && t->event->fired < t->gen) {
-      pthread_cond_wait(&turn, &lock);
+      pthread_cond_wait(&fired, &lock);
       continue;
     }
     pthread_mutex_unlock(&lock);
@@ -45,11 +46,15 @@ static void *work(void *arg) {
     if (t->what == SET) memset(at(t->to), t->byte, t->n);
     if (t->what == KERNEL_RUN) fake_run(t->k, t->param);
     pthread_mutex_lock(&lock);
-    if (t->what == RECORD) t->event->fired = t->gen, clock_gettime(CLOCK_MONOTONIC, &t->event->when);
+    if (t->what == RECORD) {
+      t->event->fired = t->gen;
+      clock_gettime(CLOCK_MONOTONIC, &t->event->when);
+      pthread_cond_broadcast(&fired);
+    }
     if (!(s->head = t->next)) s->tail = &s->head;
     s->done++;
     free(t);
-    pthread_cond_broadcast(&turn);
+    if (!s->head) pthread_cond_broadcast(&s->less);
   }
   pthread_mutex_unlock(&lock);
   return NULL;
@@ -64,7 +69,7 @@ static CUresult push(CUstream s, const struct task *t) { // lock is held
   *s->tail = q;
   s->tail = &q->next;
   s->put++;
-  pthread_cond_broadcast(&turn);
+  pthread_cond_signal(&s->more);
   return CU_OK;
 }
 static CUresult queue(CUstream s, struct task t) {
@@ -79,6 +84,8 @@ CUresult cuStreamCreate(CUstream *out, unsigned flags) {
   if (flags != CU_STREAM_NON_BLOCKING) return CU_INVALID_VALUE;
   CUstream s = calloc(1, sizeof *s);
   s->magic = 0x57ea, s->dev = fake_current->dev, s->tail = &s->head;
+  pthread_cond_init(&s->more, NULL);
+  pthread_cond_init(&s->less, NULL);
   if (pthread_create(&s->thread, NULL, work, s)) return CU_OUT_OF_MEMORY;
   *out = s;
   return CU_OK;
@@ -87,7 +94,7 @@ CUresult cuStreamDestroy_v2(CUstream s) {
   ENTER; STREAM(s);
   pthread_mutex_lock(&lock);
   s->quit = 1;
-  pthread_cond_broadcast(&turn);
+  pthread_cond_signal(&s->more);
   pthread_mutex_unlock(&lock);
   pthread_join(s->thread, NULL);
   s->magic = 0;
@@ -97,7 +104,7 @@ CUresult cuStreamDestroy_v2(CUstream s) {
 CUresult cuStreamSynchronize(CUstream s) {
   ENTER; STREAM(s);
   pthread_mutex_lock(&lock);
-  for (u64 want = s->put; s->done < want;) pthread_cond_wait(&turn, &lock);
+  while (s->done < s->put) pthread_cond_wait(&s->less, &lock); // a stream has one user here
   CUresult r = s->error;
   pthread_mutex_unlock(&lock);
   return r;
@@ -137,7 +144,7 @@ CUresult cuEventRecord(CUevent e, CUstream s) {
 CUresult cuEventSynchronize(CUevent e) {
   ENTER; EVENT(e);
   pthread_mutex_lock(&lock);
-  while (e->fired < e->recorded) pthread_cond_wait(&turn, &lock);
+  while (e->fired < e->recorded) pthread_cond_wait(&fired, &lock);
   pthread_mutex_unlock(&lock);
   return CU_OK;
 }

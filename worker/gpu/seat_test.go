@@ -1,0 +1,162 @@
+//go:build linux && cgo
+
+package gpu
+
+import (
+	"net/netip"
+	"sync"
+	"testing"
+
+	"busbw/collectives"
+	"busbw/collectives/linktest"
+)
+
+// store is a seat as the conformance suite uses it.
+type store struct {
+	*Seat
+	spans map[*byte]*Memory
+}
+
+func (s *store) Alloc(n int64) ([]byte, error) {
+	m, err := s.Seat.Alloc(n)
+	if err != nil {
+		return nil, err
+	}
+	b := m.Span(0, n)
+	s.spans[&b[0]] = m
+	return b, nil
+}
+
+func (s *store) Free(b []byte) error {
+	m := s.spans[&b[0]]
+	delete(s.spans, &b[0])
+	return s.Seat.Free(m)
+}
+
+// After unwraps what the suite wrapped.
+func (s *store) After(other collectives.Device, step int32) error {
+	return s.Seat.After(other.(*store).Seat, step)
+}
+
+// seats makes a seat for each rank, on as many devices as there are, in turn.
+func seats(t testing.TB, ranks int, peers bool) (out []*store) {
+	d := open(t)
+	all, err := d.Devices()
+	ok(t, err)
+	var devices []*Device
+	for i := range all {
+		devices = append(devices, device(t, i))
+	}
+	for r := range ranks {
+		q, err := devices[r%len(devices)].Seat()
+		ok(t, err)
+		t.Cleanup(func() { ok(t, q.Close()) })
+		for _, o := range devices {
+			if peers {
+				if yes, why, err := q.Reach(o); !yes || err != nil {
+					t.Fatal(why, err)
+				}
+			}
+		}
+		out = append(out, &store{q, map[*byte]*Memory{}})
+	}
+	return out
+}
+
+// Ranks on GPUs with peer access pass what ranks in memory pass.
+func TestPeerConformance(t *testing.T) {
+	for _, env := range [][]string{{"FAKECUDA_DEVICES=13"}, {"FAKECUDA_DEVICES=3", "FAKECUDA_JITTER=60"}} {
+		t.Run(env[0], func(t *testing.T) {
+			if !onFake(t, env...) {
+				return
+			}
+			linktest.Kit{Stores: func(t testing.TB, ranks int) (s []linktest.Store) {
+				for _, q := range seats(t, ranks, true) {
+					s = append(s, q)
+				}
+				return s
+			}}.Together(t)
+		})
+	}
+}
+
+// Without peer access data goes through host memory, and over TCP to other
+// processes; beside ranks that have it, too.
+func TestStagedConformance(t *testing.T) {
+	for _, net := range []bool{false, true} {
+		t.Run(map[bool]string{false: "through host memory", true: "over TCP"}[net], func(t *testing.T) {
+			if !onFake(t, "FAKECUDA_DEVICES=8", "FAKECUDA_P2P=pairs") {
+				return
+			}
+			var now []*store
+			linktest.Kit{
+				Stores: func(t testing.TB, ranks int) (s []linktest.Store) {
+					now = seats(t, ranks, false)
+					for i, q := range now {
+						if j := i ^ 1; j < ranks {
+							if yes, why, err := q.Reach(now[j].Device); !yes || err != nil {
+								t.Fatal(why, err)
+							}
+						}
+						s = append(s, q)
+					}
+					return s
+				},
+				Links: func(t testing.TB, ranks int, abort *collectives.Abort) (links []collectives.Link) {
+					var nets []collectives.Link
+					if net {
+						nets = tcp(t, ranks, abort)
+					}
+					x := NewExchange(abort)
+					for me, q := range now {
+						var here []int
+						var under collectives.Link
+						for p := range ranks {
+							if !net || p/4 == me/4 { // four ranks of a process
+								here = append(here, p)
+							}
+						}
+						if net {
+							under = nets[me]
+						}
+						l, err := NewLink(q.Seat, me, x, here, under)
+						ok(t, err)
+						l.piece = 100_000 // so that spans take several
+						links = append(links, l)
+					}
+					return links
+				},
+			}.Apart(t)
+		})
+	}
+}
+
+// tcp connects the ranks of one process, every one to every other.
+func tcp(t testing.TB, ranks int, abort *collectives.Abort) []collectives.Link {
+	t.Helper()
+	var all []int
+	for r := range ranks {
+		all = append(all, r)
+	}
+	l, err := collectives.ListenTCP(netip.MustParseAddrPort("127.0.0.1:0"), [32]byte{7}, all, collectives.TCPConfig{})
+	ok(t, err)
+	t.Cleanup(func() { l.Close() })
+	links, errs := make([]collectives.Link, ranks), make([]error, ranks)
+	var wg sync.WaitGroup
+	for me := range all {
+		wg.Go(func() {
+			var peers []collectives.TCPPeer
+			for p := range all {
+				if p != me {
+					peers = append(peers, collectives.TCPPeer{Rank: p, Addr: l.Addr()})
+				}
+			}
+			links[me], errs[me] = collectives.ConnectTCP(t.Context(), l, me, peers, abort)
+		})
+	}
+	wg.Wait()
+	for _, err := range errs {
+		ok(t, err)
+	}
+	return links
+}
