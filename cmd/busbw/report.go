@@ -11,13 +11,15 @@ import (
 )
 
 func reportCommand() *cobra.Command {
-	format := "table"
+	format, plot := "table", false
 	cmd := &cobra.Command{
 		Use:   "report FILE…",
 		Short: "Render results again, in any format",
 		Long: `Render the results of one or several runs. FILE is what busbw run wrote
 (JSON lines, plain or zstd); "-" reads standard input.`,
 		Example: `  busbw report results/20261130-101500-3f2a.jsonl.zst
+  busbw report --plot results/20261130-101500-3f2a.jsonl.zst
+  busbw report --format html FILE > report.html
   busbw report --format nccl results/*.jsonl.zst
   zstdcat FILE | busbw report --format csv -`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -47,6 +49,11 @@ func reportCommand() *cobra.Command {
 			if err := reports.Render(cmd.OutOrStdout(), format, all); err != nil {
 				return err
 			}
+			if plot {
+				if err := reports.Plot(cmd.OutOrStdout(), all); err != nil {
+					return err
+				}
+			}
 			if reports.Found(all) {
 				return errFound
 			}
@@ -54,6 +61,7 @@ func reportCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&format, "format", format, "one of "+strings.Join(reports.Formats(), ", "))
+	cmd.Flags().BoolVar(&plot, "plot", false, "draw busbw and time against size in the terminal, after the text")
 	return cmd
 }
 
