@@ -66,6 +66,7 @@ type Cell struct {
 	Verdict  string      `json:"verdict,omitempty"`         // of this side against the first; see Faster and the others
 	Why      string      `json:"why,omitempty"`             // of a verdict that needs it
 	speeds   []float64   // of each launch
+	launches []launchOf  // theirs
 	sittings []float64   // median speed of each run
 }
 

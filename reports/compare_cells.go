@@ -121,7 +121,7 @@ func newCell(rs []Result, byBusbw bool, o CompareOptions) (c Cell) {
 		}
 		byRun[l.run] = append(byRun[l.run], t)
 	}
-	c.Launches, c.Runs = len(times), len(runs)
+	c.Launches, c.Runs, c.launches = len(times), len(runs), order
 	if len(times) == 0 && len(faults) == 0 {
 		if times = predictions(rs); len(times) > 0 {
 			c.Verdict = Guessed

@@ -206,32 +206,37 @@ func compareTable(b *bytes.Buffer, c *Comparison) error {
 }
 
 func compareMarkdown(b *bytes.Buffer, c *Comparison) error {
-	escape := strings.NewReplacer("|", `\|`, "<", "&lt;", "`", "'", "~", `\~`, "*", `\*`, "_", `\_`)
 	for _, l := range c.preamble() {
-		fmt.Fprintf(b, "- %s\n", escape.Replace(l))
-	}
-	line := func(cells []string) {
-		b.WriteByte('|')
-		for _, x := range cells {
-			fmt.Fprintf(b, " %s |", escape.Replace(x))
-		}
-		b.WriteByte('\n')
+		fmt.Fprintf(b, "- %s\n", markdown(l))
 	}
 	err := c.tables(func(head string, rows [][]string, foot []string) error {
-		fmt.Fprintf(b, "\n### %s\n\n", escape.Replace(head))
-		line(compareHeads)
+		fmt.Fprintf(b, "\n### %s\n\n", markdown(head))
+		markdownRow(b, compareHeads)
 		b.WriteString("|---|---|--:|--:|--:|--:|--:|--:|--:|---|\n")
 		for _, r := range rows {
-			line(r)
+			markdownRow(b, r)
 		}
 		b.WriteByte('\n')
 		for _, f := range foot {
-			fmt.Fprintf(b, "- %s\n", escape.Replace(f))
+			fmt.Fprintf(b, "- %s\n", markdown(f))
 		}
 		return nil
 	})
-	fmt.Fprintf(b, "\n%s\n", escape.Replace(strings.Join(c.legend(), " ")))
+	fmt.Fprintf(b, "\n%s\n", markdown(strings.Join(c.legend(), " ")))
 	return err
+}
+
+// markdown is a text that Markdown shows as it is.
+func markdown(s string) string {
+	return strings.NewReplacer("|", `\|`, "<", "&lt;", "`", "'", "~", `\~`, "*", `\*`, "_", `\_`).Replace(s)
+}
+
+func markdownRow(b *bytes.Buffer, cells []string) {
+	b.WriteByte('|')
+	for _, c := range cells {
+		fmt.Fprintf(b, " %s |", markdown(c))
+	}
+	b.WriteByte('\n')
 }
 
 func compareJSON(b *bytes.Buffer, c *Comparison) error {

@@ -62,8 +62,14 @@ func (f *runFlags) run(ctx context.Context, out, errs io.Writer, req *coordinato
 	return show.finish(all, file, err)
 }
 
+// keeper is where the records of a launch go as they come.
+type keeper interface {
+	has(key string) bool // measured already
+	write(reports.Result) error
+}
+
 // measure is one launch: a fresh runner on every node, and every case on it.
-func measure(ctx context.Context, c *cluster, nodes []coordinator.PlanNode, req *coordinator.Request, launch int, id string, file *resultFile, show *screen) (got []reports.Result, err error) {
+func measure(ctx context.Context, c *cluster, nodes []coordinator.PlanNode, req *coordinator.Request, launch int, id string, file keeper, show *screen) (got []reports.Result, err error) {
 	token := make([]byte, 32)
 	rand.Read(token)
 	cases, notes, err := req.Cases(nodes)

@@ -34,7 +34,7 @@ type runFlags struct {
 }
 
 func runCommand() *cobra.Command {
-	f := runFlags{minBytes: 8, maxBytes: 64 << 20, stepBytes: 1 << 20}
+	f := newRunFlags()
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Measure collectives and print the comparison",
@@ -73,35 +73,10 @@ NCCL variables that are honoured, with NCCL's meaning; --algo wins over NCCL_ALG
 	}
 	fl := cmd.Flags()
 	fl.SortFlags = false
-	fl.VarP(&f.minBytes, "minbytes", "b", "smallest size")
-	fl.VarP(&f.maxBytes, "maxbytes", "e", "largest size")
-	fl.IntVarP(&f.factor, "stepfactor", "f", 8, "multiply the size by this; 1 adds -i instead (nccl-tests' default)")
-	fl.VarP(&f.stepBytes, "stepbytes", "i", "add this to the size (implies -f 1)")
-	fl.StringSliceVar(&f.sizes, "sizes", nil, "exactly these sizes, instead of -b -e -f -i")
-	fl.IntVarP(&f.iters, "iters", "n", 0, "timed iterations of each size (0: as many as fit --time)")
-	fl.IntVarP(&f.warmup, "warmup_iters", "w", -1, "warm-up iterations (-1: until two windows agree within 5 %)")
-	fl.IntVarP(&f.agg, "agg_iters", "m", 1, "collectives in one timed iteration")
-	fl.IntVarP(&f.checks, "check", "c", 1, "rounds of data check of each size (0: none)")
-	fl.StringVarP(&f.redop, "redop", "o", "sum", "reduction: "+names(reduce.Ops()))
-	fl.StringVarP(&f.dtype, "datatype", "d", "float", "element type: "+names(reduce.Dtypes()))
-	fl.IntVarP(&f.root, "root", "r", 0, "root rank of broadcast, reduce, gather, scatter")
+	f.what(fl)
 	fl.BoolVarP(&f.perIter, "per_iter", "I", false, "show min, p99, max and spread of the iterations")
-	fl.IntVarP(&f.blocking, "blocking", "z", 3, "0 or 2: iterations follow each other; 1: a timed barrier in each; 3: an untimed barrier before each")
-	fl.StringSliceVar(&f.ops, "op", []string{"all_reduce", "broadcast"}, "operations: "+names(collectives.Ops()))
-	fl.StringSliceVar(&f.algos, "algo", []string{"auto"}, "algorithms, or auto (see above)")
-	fl.StringSliceVar(&f.scopes, "scope", coordinator.Scopes(), "intra: each node by itself; cross: one rank a node; global: all ranks")
-	fl.StringVar(&f.inPlace, "inplace", "", "out, in or both (default out; both for --format nccl)")
-	fl.DurationVar(&f.time, "time", 250*time.Millisecond, "measuring time of each size, where -n is 0")
 	fl.IntVar(&f.launches, "launches", 1, "fresh starts of all ranks; the unit of statistics")
-	fl.DurationVar(&f.timeout, "timeout", 0, "longest wait for one batch of iterations (0: from the expected time)")
-	fl.BoolVar(&f.noRotate, "no-rotate", false, "use the same buffers in every iteration, so that they may stay in the caches")
-	fl.BoolVar(&f.huge, "huge", true, "ask for transparent huge pages")
-	fl.StringVar(&f.local, "local", "2x2", "NODESxRANKS to start on this machine, without --join")
-	f.cluster.add(cmd)
-	fl.IntVar(&f.nodes, "nodes", 0, "workers to wait for, with --join (0: those that are there)")
-	fl.DurationVar(&f.wait, "wait", 2*time.Minute, "how long to wait for --nodes workers")
-	fl.IntVar(&f.ranks, "ranks", 0, "ranks on each node, with --join (0: as each worker offers)")
-	fl.StringSliceVar(&f.rails, "rails", nil, "RDMA ports (NAME or NAME:PORT) that the ranks of each node use, in turn (default: each the nearest)")
+	f.where(cmd)
 	fl.StringVar(&f.format, "format", "table", "one of "+strings.Join(reports.Formats(), ", "))
 	fl.StringVar(&f.output, "output", "", "results file (default results/TIME-ID.jsonl.zst)")
 	fl.StringVar(&f.resume, "resume", "", "go on with the run that wrote this results file: what it holds is not measured again")

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"busbw/coordinator"
+	"busbw/reports"
+)
+
+// manifest is sweep.json: what a sweep is, so that it can go on. Its launches
+// are numbered in their order, those of A/A first.
+type manifest struct {
+	Format   int                   `json:"format"`
+	Run      string                `json:"run"`
+	Seed     uint64                `json:"seed"`
+	Variants []coordinator.Variant `json:"variants"`
+	Launches int                   `json:"launches"` // of each variant
+	Twice    int                   `json:"aa"`
+	Flags    map[string][]string   `json:"flags"`
+	Hosts    []string              `json:"hosts"`
+	Version  string                `json:"version"`
+	Began    time.Time             `json:"began"`
+}
+
+const manifestName = "sweep.json"
+
+func readManifest(dir string) (*manifest, error) {
+	text, err := readSmall(filepath.Join(dir, manifestName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s holds no sweep (no %s)", dir, manifestName)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var m manifest
+	if err := json.Unmarshal(text, &m); err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, manifestName), err)
+	}
+	if m.Format != 1 || len(m.Variants) < 2 || m.Launches < 1 || m.Launches > 1000 || m.Twice < 0 || m.Twice > 1000 {
+		return nil, fmt.Errorf("%s is not one that this busbw wrote", filepath.Join(dir, manifestName))
+	}
+	return &m, nil
+}
+
+func (m *manifest) write(dir string) error {
+	text, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return err
+	}
+	part := filepath.Join(dir, manifestName+".part")
+	if err := os.WriteFile(part, append(text, '\n'), 0o644); err != nil {
+		return fmt.Errorf("sweep: %w", err)
+	}
+	return os.Rename(part, filepath.Join(dir, manifestName))
+}
+
+// anew are the flags that a resumed sweep takes from its own command line.
+var anew = map[string]bool{"resume": true, "output": true, "budget": true, "format": true, "margin": true, "launches": true, "aa": true, "seed": true}
+
+// given are the flags that say what a sweep measures, as they were given.
+func given(fl *pflag.FlagSet) map[string][]string {
+	out := map[string][]string{}
+	fl.Visit(func(f *pflag.Flag) {
+		if anew[f.Name] {
+			return
+		}
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			out[f.Name] = list.GetSlice()
+			return
+		}
+		out[f.Name] = []string{f.Value.String()}
+	})
+	return out
+}
+
+// restore sets the flags that were given when the sweep began; those of this
+// command line win.
+func (m *manifest) restore(fl *pflag.FlagSet) error {
+	for name, values := range m.Flags {
+		f := fl.Lookup(name)
+		if f == nil || anew[name] || len(values) == 0 {
+			return fmt.Errorf("%s: flag %q makes no sense there", manifestName, name)
+		}
+		if f.Changed {
+			continue
+		}
+		f.Changed = true
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			if err := list.Replace(values); err != nil {
+				return fmt.Errorf("--%s: %w", name, err)
+			}
+			continue
+		}
+		if err := f.Value.Set(values[0]); err != nil {
+			return fmt.Errorf("--%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// same says why these are not the variants that the sweep began with.
+func (m *manifest) same(variants []coordinator.Variant) error {
+	if len(variants) != len(m.Variants) {
+		return fmt.Errorf("it compares %d settings, and these flags and this environment make %d", len(m.Variants), len(variants))
+	}
+	for i, v := range variants {
+		if v.Name != m.Variants[i].Name || !maps.Equal(v.Settings, m.Variants[i].Settings) {
+			return fmt.Errorf("setting %q is another than then", v.Name)
+		}
+	}
+	return nil
+}
+
+// trialFile holds the launches of one variant.
+type trialFile struct {
+	results []reports.Result
+	done    map[int]bool // launches
+	w       *reports.Writer
+}
+
+// openTrials opens a results file for every variant, and the last for A/A.
+func openTrials(dir string, variants []coordinator.Variant) (files []*trialFile, err error) {
+	names := []string{}
+	for i, v := range variants {
+		names = append(names, fmt.Sprintf("%02d-%s.jsonl.zst", i, slug(v.Name)))
+	}
+	for _, n := range append(names, "aa.jsonl.zst") {
+		path := filepath.Join(dir, n)
+		t := &trialFile{done: map[int]bool{}}
+		kept, _, err := reports.ReadFile(path)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return files, err
+		}
+		for _, r := range kept {
+			t.results = append(t.results, r)
+			t.done[r.Launch] = true
+		}
+		if t.w, err = reports.Append(path); err != nil {
+			return files, err
+		}
+		files = append(files, t)
+	}
+	return files, nil
+}
+
+// slug makes a name fit for a file.
+func slug(s string) string {
+	s = strings.Map(func(c rune) rune {
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '=', c == '.':
+			return c
+		}
+		return '-'
+	}, strings.ReplaceAll(s, "NCCL_", ""))
+	return strings.Trim(s[:min(len(s), 60)], "-.")
+}
+
+// add keeps a whole launch.
+func (t *trialFile) add(launch int, results []reports.Result) error {
+	for _, r := range results {
+		if err := t.w.Write(r); err != nil {
+			return err
+		}
+	}
+	t.results, t.done[launch] = append(t.results, results...), true
+	return nil
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"busbw/reports"
+)
+
+// TestSweep plants a setting that is slow, sockets instead of shared memory,
+// and one that does nothing, the most channels where one is used.
+func TestSweep(t *testing.T) {
+	if testing.Short() {
+		t.Skip("18 launches take a while")
+	}
+	cmd, out, errs := command(t, "sweep", "--local", "1x2", "--op", "broadcast", "--scope", "intra", "--sizes", "64K", "-n", "200", "-w", "20", "--launches", "6", "--aa", "0",
+		"--matrix", "m.yaml", "--file", "slow=slow.env", "--format", "json", "--output", "sweep", "--seed", "7")
+	for name, text := range map[string]string{"m.yaml": "variants: [{name: inert, env: {NCCL_MAX_CTAS: 32}}]\n", "slow.env": "-x NCCL_SHM_DISABLE=1 -x PATH\n"} {
+		if err := os.WriteFile(filepath.Join(cmd.Dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := cmd.Run(); code(err) != exitFine {
+		t.Fatalf("exit %d\n%s\n%s", code(err), out, errs)
+	}
+	judge := func(text []byte) {
+		t.Helper()
+		var got reports.Tuning
+		if err := json.Unmarshal(text, &got); err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		if len(got.Settings) != 3 || !got.Settings[1].Inert || got.Settings[2].Inert || !strings.Contains(strings.Join(got.Settings[2].Effects, ";"), "link memory → tcp") {
+			t.Errorf("settings %+v; want one without effect and one that changed the link", got.Settings)
+		}
+		if len(got.Bands) != 1 || got.Bands[0].Winner != 0 || len(got.One) != 1 || got.One[0].Setting != 0 {
+			t.Fatalf("%+v; want the base to stay", got)
+		}
+		for _, e := range got.Bands[0].Entries {
+			if want := map[int]string{1: reports.Same, 2: reports.Slower}[e.Setting]; e.Verdict != want && e.Setting == 2 {
+				t.Errorf("setting %d: %s with p = %v, %v; want %s", e.Setting, e.Verdict, e.P, e.Change, want)
+			}
+			if e.Launches != 6 {
+				t.Errorf("setting %d has %d launches", e.Setting, e.Launches)
+			}
+		}
+	}
+	judge(out.Bytes())
+	files, _ := filepath.Glob(filepath.Join(cmd.Dir, "sweep", "*.jsonl.zst"))
+	if len(files) != 4 {
+		t.Fatalf("%q; want a file for each setting and one for A/A", files)
+	}
+
+	// A lost file is measured again, with the flags that were given then; then nothing is left to do.
+	if err := os.Remove(files[2]); err != nil {
+		t.Fatal(err)
+	}
+	again, out, errs := command(t, "sweep", "--resume", "sweep", "--format", "json")
+	again.Dir = cmd.Dir
+	if err := again.Run(); code(err) != exitFine || strings.Count(errs.String(), "\nlaunch ") != 6 {
+		t.Fatalf("resume: exit %d\n%s\n%s", code(err), out, errs)
+	}
+	judge(out.Bytes())
+	again, out, errs = command(t, "sweep", "--resume", "sweep")
+	again.Dir = cmd.Dir
+	if err := again.Run(); code(err) != exitFine || strings.Contains(errs.String(), "launch ") || !strings.Contains(out.String(), "slower") {
+		t.Errorf("resume of a finished sweep: exit %d\n%s\n%s", code(err), out, errs)
+	}
+	cmp, out, errs := command(t, "compare", "base="+files[0], "slow="+files[2])
+	cmp.Dir = cmd.Dir
+	if err := cmp.Run(); code(err) != exitFine || !strings.Contains(out.String(), "NCCL_SHM_DISABLE: 0 → 1") || !strings.Contains(out.String(), "1 slower") || strings.Contains(out.String(), "one after the other") {
+		t.Errorf("compare: exit %d\n%s\n%s", code(err), out, errs)
+	}
+}
+
+func TestSweepBudget(t *testing.T) {
+	cmd, out, errs := command(t, "sweep", "--local", "1x2", "--scope", "intra", "--sizes", "8", "-n", "10", "--aa", "1", "--env", "NCCL_MIN_CTAS=2", "--budget", "1ms")
+	if err := cmd.Run(); code(err) != exitFail || !strings.Contains(errs.String(), "does not hold one block") || !strings.Contains(errs.String(), "--resume") && !strings.Contains(errs.String(), "kept in results") {
+		t.Errorf("exit %d\n%s\n%s", code(err), out, errs)
+	}
+}
+
+func TestSweepUsage(t *testing.T) {
+	for args, want := range map[string]string{
+		"sweep":                            "--env NAME=VALUE,VALUE",
+		"sweep --env NCCL_NVLS_ENABLE=0,1": "not a setting of the native engine",
+		"sweep --env NCCL_ALGO":            "NCCL_ALGO=Ring,Tree",
+		"sweep --env NCCL_ALGO=Ring,Tree --algo ring": "does nothing beside --algo",
+		"sweep --env NCCL_ALGO=Ring,NVLS":             "NCCL_ALGO=NVLS",
+		"sweep --env NCCL_BUFFSIZE=4M":                "NCCL_BUFFSIZE=4M",
+		"sweep --env NCCL_ALGO=Ring --engine cuda":    "native",
+		"sweep --env NCCL_ALGO=Ring --format html":    "table, md, json",
+		"sweep --env NCCL_ALGO=Ring --margin x":       "--margin",
+		"sweep --env NCCL_ALGO=Ring --launches -2":    "--launches",
+		"sweep --matrix nowhere.yaml":                 "nowhere.yaml",
+		"sweep --file x":                              "NAME=FILE",
+		"sweep --env NCCL_ALGO=Ring extra":            "extra",
+	} {
+		cmd, out, errs := command(t, strings.Fields(args)...)
+		if err := cmd.Run(); code(err) != exitUsage || !strings.Contains(errs.String(), want) || strings.Count(errs.String(), "busbw: ") != 1 {
+			t.Errorf("busbw %s: exit %d, want %d and %q in one message\n%s%s", args, code(err), exitUsage, want, out, errs)
+		}
+	}
+	cmd, _, errs := command(t, "sweep", "--resume", "nowhere")
+	if err := cmd.Run(); code(err) != exitFail || !strings.Contains(errs.String(), "holds no sweep") {
+		t.Errorf("exit %d\n%s", code(err), errs)
+	}
+}
