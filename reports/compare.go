@@ -138,7 +138,8 @@ func (c *Comparison) judge(side int) {
 			continue
 		}
 		b.Change = new(Median(b.speeds)/Median(a.speeds) - 1)
-		between, ok := RatioInterval(b.speeds, a.speeds)
+		base, mine := units(a, b)
+		between, ok := RatioInterval(mine, base)
 		switch {
 		case a.Verdict == Guessed || b.Verdict == Guessed:
 			b.Verdict = Guessed
@@ -146,8 +147,8 @@ func (c *Comparison) judge(side int) {
 			b.Verdict = TooFew
 		default:
 			b.Between = &[2]float64{between[0] - 1, between[1] - 1}
-			_, p[i] = MannWhitney(b.speeds, a.speeds)
-			least = max(least, 2*lowerTail(len(a.speeds), len(b.speeds), 0))
+			_, p[i] = MannWhitney(mine, base)
+			least = max(least, 2*lowerTail(len(base), len(mine), 0))
 		}
 	}
 	tests := 0
@@ -159,7 +160,7 @@ func (c *Comparison) judge(side int) {
 		a, b := &c.Rows[i].Cells[0], &c.Rows[i].Cells[side]
 		b.P = new(q)
 		b.Verdict = claim([2]float64{1 + b.Between[0], 1 + b.Between[1]}, q, c.Margin)
-		if b.Verdict != Same && overlap(a.sittings, b.sittings) {
+		if b.Verdict != Same && overlap(a, b) {
 			b.Verdict, b.Why = Same, "within what single runs differ by"
 		}
 	}
@@ -168,10 +169,26 @@ func (c *Comparison) judge(side int) {
 	}
 }
 
-// overlap says whether the ranges of the runs' medians meet, where a side has
-// several runs: a difference between sittings is not one between sides.
-func overlap(a, b []float64) bool {
-	return len(a)+len(b) > 2 && slices.Min(a) <= slices.Max(b) && slices.Min(b) <= slices.Max(a)
+// units are what a test of two cells counts: launches, or runs where both sides
+// have enough of them and these hold several launches, for the launches of one
+// sitting have more in common than those of several.
+func units(a, b *Cell) (base, mine []float64) {
+	if nested(a, b) && min(a.Runs, b.Runs) >= minForInterval {
+		return a.sittings, b.sittings
+	}
+	return a.speeds, b.speeds
+}
+
+func nested(a, b *Cell) bool { return a.Launches > a.Runs || b.Launches > b.Runs }
+
+// overlap says whether the ranges of the runs' medians meet, where runs of
+// several launches are too few to be the units: a difference between sittings
+// is not one between sides.
+func overlap(a, b *Cell) bool {
+	if !nested(a, b) || a.Runs+b.Runs < 3 || min(a.Runs, b.Runs) >= minForInterval {
+		return false
+	}
+	return slices.Min(a.sittings) <= slices.Max(b.sittings) && slices.Min(b.sittings) <= slices.Max(a.sittings)
 }
 
 // head is what the sizes of one table share.

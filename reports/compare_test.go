@@ -147,6 +147,31 @@ func TestCompareWithAHistory(t *testing.T) {
 	}
 }
 
+// With six sittings or more on both sides a sitting counts as one, however
+// many launches it has.
+func TestCompareCountsSittings(t *testing.T) {
+	r := rand.New(rand.NewPCG(33, 34))
+	side := func(prefix string, mean, between float64) (all []Result) {
+		for i := range 8 {
+			all = append(all, sitting(r, prefix+string(rune('0'+i)), 10, 8, mean*(1+between*r.NormFloat64()))...)
+		}
+		return all
+	}
+	claims := 0
+	for range 100 {
+		if compared(t, []Side{{"a", side("a", 1, 0.05)}, {"b", side("b", 1, 0.05)}}, CompareOptions{}).Rows[0].Cells[1].Verdict != Same {
+			claims++
+		}
+	}
+	if claims > 10 { // 80 launches on a side would claim something nearly always
+		t.Errorf("%d of 100 comparisons of the same, in 8 sittings each, claim a difference", claims)
+	}
+	c := compared(t, []Side{{"a", side("a", 1, 0.01)}, {"b", side("b", 1.2, 0.01)}}, CompareOptions{})
+	if x := c.Rows[0].Cells[1]; x.Verdict != Slower {
+		t.Errorf("%+v; want slower", x)
+	}
+}
+
 func TestComparePredictions(t *testing.T) {
 	r := rand.New(rand.NewPCG(29, 30))
 	guess := sample("cross", "ring", 2, 8)

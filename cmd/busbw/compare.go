@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"busbw/reports"
+	"busbw/reports/imports"
 )
 
 // compareFlags are the flags of busbw compare, as given.
@@ -29,7 +30,8 @@ func compareCommand() *cobra.Command {
 		Short: "Say which results differ, and how sure that is",
 		Long: `Set results beside each other, size by size, and say what is shown to differ.
 A, B, … are results files, or folders of them: what busbw run, busbw sweep, a
-prediction or an import wrote. "label=FILE" names one; "-" reads standard input.
+prediction or an import wrote; or logs that busbw import reads. "label=FILE"
+names one; "-" reads standard input.
 
 The unit of statistics is the launch (busbw run --launches 10): iterations
 within a launch are correlated. "faster" and "slower" are claimed only where the
@@ -50,7 +52,7 @@ regression that --fail-if asks for.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.run(cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr(), args)
+			return f.run(cmd.OutOrStdout(), cmd.ErrOrStderr(), args)
 		},
 	}
 	fl := cmd.Flags()
@@ -63,7 +65,7 @@ regression that --fail-if asks for.`,
 	return cmd
 }
 
-func (f *compareFlags) run(in io.Reader, out, errs io.Writer, args []string) error {
+func (f *compareFlags) run(out, errs io.Writer, args []string) error {
 	o, gate, err := f.valid()
 	if err != nil {
 		return usageError{err}
@@ -77,7 +79,7 @@ func (f *compareFlags) run(in io.Reader, out, errs io.Writer, args []string) err
 		sides = append(sides, s)
 	}
 	for _, a := range args {
-		s, err := readSide(in, errs, a)
+		s, err := readSide(errs, a)
 		if err != nil {
 			return err
 		}
@@ -149,7 +151,7 @@ func percent(s string) (float64, error) {
 }
 
 // readSide reads FILE, DIR or -, with "label=" before it or not.
-func readSide(in io.Reader, errs io.Writer, arg string) (s reports.Side, err error) {
+func readSide(errs io.Writer, arg string) (s reports.Side, err error) {
 	label, path := "", arg
 	if _, err := os.Stat(arg); errors.Is(err, fs.ErrNotExist) {
 		if l, p, ok := strings.Cut(arg, "="); ok && l != "" {
@@ -169,11 +171,11 @@ func readSide(in io.Reader, errs io.Writer, arg string) (s reports.Side, err err
 		if label == "" {
 			s.Label = "stdin"
 		}
-		s.Results, warnings, err = reports.Read(in, "standard input")
+		s.Results, warnings, err = imports.Load("-")
 	case serr == nil && info.IsDir():
 		s.Results, warnings, err = readFolder(path, nil)
 	default:
-		s.Results, warnings, err = reports.ReadFile(path)
+		s.Results, warnings, err = imports.Load(path)
 	}
 	for _, w := range warnings {
 		fmt.Fprintln(errs, "busbw: warning:", w)

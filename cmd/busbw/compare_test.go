@@ -96,3 +96,22 @@ func TestCompareCommand(t *testing.T) {
 		t.Errorf("standard input: exit %d\n%s%s", code(err), out, errs)
 	}
 }
+
+// A log of nccl-tests is a side like any other.
+func TestCompareReadsLogs(t *testing.T) {
+	dir := t.TempDir()
+	for name, micros := range map[string]string{"old.log": "2230.5  240.70  451.31", "new.log": "2453.5  218.82  410.29"} {
+		log := "# nThread 1 nGpus 8 minBytes 536870912 maxBytes 536870912 step: 1048576(bytes) warmup iters: 5 iters: 20 agg iters: 1 validation: 1 graph: 0\n" +
+			"#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong\n" +
+			"#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)\n" +
+			"   536870912     134217728     float     sum      -1   " + micros + "      0   " + micros + "      0\n# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 400\n"
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(log), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd, out, errs := command(t, "compare", "old.log", "new.log")
+	cmd.Dir = dir
+	if err := cmd.Run(); code(err) != exitFine || !strings.Contains(out.String(), "512 MiB") || !strings.Contains(out.String(), "-9.1 %") || !strings.Contains(out.String(), "n<6") {
+		t.Errorf("exit %d\n%s%s", code(err), out, errs)
+	}
+}
