@@ -1,6 +1,9 @@
 package coordinator
 
-import "strings"
+import (
+	"net/netip"
+	"strings"
+)
 
 // Bounds on what a node may say that its settings came to.
 const (
@@ -26,4 +29,19 @@ func joined(all, more map[string]string) map[string]string {
 		}
 	}
 	return all
+}
+
+// overNetwork is what NCCL_SOCKET_IFNAME and NCCL_SOCKET_FAMILY came to.
+func overNetwork(r OpenReply) map[string]string {
+	out := map[string]string{}
+	if r.Iface != "" {
+		out["interface"] = r.Iface
+	}
+	if a, err := netip.ParseAddrPort(r.Addr); err == nil {
+		out["address family"] = "IPv6"
+		if a.Addr().Unmap().Is4() {
+			out["address family"] = "IPv4"
+		}
+	}
+	return out
 }

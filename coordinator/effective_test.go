@@ -6,6 +6,16 @@ import (
 	"testing"
 )
 
+func TestOverNetwork(t *testing.T) {
+	two := joined(overNetwork(OpenReply{Addr: "10.0.0.1:4000", Iface: "eth0"}), overNetwork(OpenReply{Addr: "10.0.0.2:4000", Iface: "ib0"}))
+	if two["interface"] != "eth0/ib0" || two["address family"] != "IPv4" {
+		t.Errorf("%v", two)
+	}
+	if six := overNetwork(OpenReply{Addr: "[fd00::1]:4000"}); six["address family"] != "IPv6" || len(six) != 1 {
+		t.Errorf("%v", six)
+	}
+}
+
 func TestJoinedSaysWhereNodesDiffer(t *testing.T) {
 	all := joined(nil, map[string]string{"channels": "2", "sockets": "1"})
 	all = joined(all, map[string]string{"channels": "2", "sockets": "4"})

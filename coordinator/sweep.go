@@ -29,6 +29,7 @@ type Sweep struct {
 	session  doer
 	req      *Request
 	addrs    []string
+	network  map[string]string // what carries the nodes' sockets, by name
 	machines []string
 	machine  Machine
 	fabric   collectives.Fabric
@@ -51,6 +52,7 @@ func (s *Sweep) Open(ctx context.Context, session doer, req *Request) (facts []s
 	}
 	for i, r := range replies {
 		s.addrs, s.machines = append(s.addrs, r.Addr), append(s.machines, r.Machine)
+		s.network = joined(s.network, overNetwork(r))
 		if r.Version != replies[0].Version {
 			return nil, fmt.Errorf("node %s runs busbw %s and node %s runs %s: install one version everywhere", s.Nodes[i].Host, r.Version, s.Nodes[0].Host, replies[0].Version)
 		}
@@ -104,6 +106,9 @@ func (s *Sweep) Measure(ctx context.Context, c Case) (reports.Result, error) {
 	}
 	if res.Link != "memory" && res.Link != "none" {
 		res.Notes = append(res.Notes, s.notes...)
+	}
+	if strings.Contains(res.Link, "tcp") {
+		res.Effective = joined(res.Effective, s.network)
 	}
 	wrong, first, err := s.check(ctx, heavy)
 	if err != nil {

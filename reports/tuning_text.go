@@ -123,7 +123,7 @@ func (t *Tuning) facts() (lines []string) {
 		case s.Launches == 0:
 			lines = append(lines, fmt.Sprintf("no result: %s", t.label(i)))
 		case s.Inert:
-			lines = append(lines, fmt.Sprintf("no evidence of effect: %s: algorithm, link, pieces, channels and sockets are those of the base in every case", t.label(i)))
+			lines = append(lines, fmt.Sprintf("no evidence of effect: %s: algorithm, link and all that the ranks report are those of the base in every case", t.label(i)))
 		default:
 			lines = append(lines, fmt.Sprintf("did something: %s: %s", t.label(i), prose(strings.Join(s.Effects, "; "))))
 		}
