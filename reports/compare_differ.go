@@ -84,22 +84,35 @@ func configured(sides []Side) []string {
 
 // within lists the dimensions that differ within one case of one side.
 func within(sides []Side) (apart []string) {
+	var first [][]int // by side and record: the first record of its case
+	for _, s := range sides {
+		at := map[string]int{}
+		of := make([]int, len(s.Results))
+		for i := range s.Results {
+			k := s.Results[i].caseKey()
+			if _, ok := at[k]; !ok {
+				at[k] = i
+			}
+			of[i] = at[k]
+		}
+		first = append(first, of)
+	}
 	for _, d := range slices.Concat(given, configured(sides)) {
-		if slices.ContainsFunc(sides, func(s Side) bool { return varies(s.Results, d) }) {
-			apart = append(apart, d)
+		for i, s := range sides {
+			if varies(s.Results, first[i], d) {
+				apart = append(apart, d)
+				break
+			}
 		}
 	}
 	return apart
 }
 
-func varies(results []Result, d string) bool {
-	seen := map[string]string{}
+func varies(results []Result, first []int, d string) bool {
 	for i := range results {
-		k, v := results[i].caseKey(), dimension(&results[i], d)
-		if old, ok := seen[k]; ok && old != v {
+		if dimension(&results[i], d) != dimension(&results[first[i]], d) {
 			return true
 		}
-		seen[k] = v
 	}
 	return false
 }

@@ -121,10 +121,10 @@ func TestTuneFindsDrift(t *testing.T) {
 	}
 }
 
-// Equal settings: no winner in 95 of 100 sweeps, whatever their number.
+// Equal settings: a winner in at most 5 % of sweeps, whatever their number.
 func TestTuneClaimsNothingOfEqualSettings(t *testing.T) {
 	r := rand.New(rand.NewPCG(43, 44))
-	const rounds = 60
+	rounds := *simulations / 10
 	won := 0
 	for range rounds {
 		var trials []Trial
@@ -140,7 +140,7 @@ func TestTuneClaimsNothingOfEqualSettings(t *testing.T) {
 		}
 	}
 	t.Logf("a winner in %d of %d sweeps of equal settings", won, rounds)
-	if won > 6 {
+	if won > 2+rounds/20 {
 		t.Errorf("a winner in %d of %d sweeps of equal settings", won, rounds)
 	}
 }

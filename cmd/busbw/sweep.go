@@ -154,7 +154,7 @@ func (f *sweepFlags) plan() (*sweep, error) {
 		if err != nil {
 			return nil, err
 		}
-		req.Settings = maps.Clone(v.Settings)
+		maps.Copy(req.Settings, v.Settings)
 		if err := req.Valid(); err != nil {
 			return nil, fmt.Errorf("%s: %w", v.Name, err)
 		}

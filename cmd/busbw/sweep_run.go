@@ -209,6 +209,9 @@ func (s *sweep) launch(ctx context.Context, x slot, left int) error {
 	req, name := s.requests[x.variant], s.variants[x.variant].Name
 	start := time.Now()
 	quiet := &screen{out: io.Discard, errs: io.Discard}
+	if len(s.walls) == 0 {
+		quiet.errs = struct{ io.Writer }{s.errs} // nodes and limits, once
+	}
 	got, err := measure(ctx, s.cluster, s.nodes, req, x.launch, s.manifest.Run, unkept{}, quiet)
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -53,13 +53,11 @@ func TestSweep(t *testing.T) {
 		t.Fatalf("%q; want a file for each setting and one for A/A", files)
 	}
 
-	// A lost file is measured again, with the flags that were given then; then nothing is left to do.
-	if err := os.Remove(files[2]); err != nil {
-		t.Fatal(err)
-	}
+	// A launch that is lost is made again, with the flags that were given then; then nothing is left to do.
+	loseLaunch(t, files[2])
 	again, out, errs := command(t, "sweep", "--resume", "sweep", "--format", "json")
 	again.Dir = cmd.Dir
-	if err := again.Run(); code(err) != exitFine || strings.Count(errs.String(), "\nlaunch ") != 6 {
+	if err := again.Run(); code(err) != exitFine || strings.Count(errs.String(), "\nlaunch ") != 1 {
 		t.Fatalf("resume: exit %d\n%s\n%s", code(err), out, errs)
 	}
 	judge(out.Bytes())
@@ -72,6 +70,30 @@ func TestSweep(t *testing.T) {
 	cmp.Dir = cmd.Dir
 	if err := cmp.Run(); code(err) != exitFine || !strings.Contains(out.String(), "NCCL_SHM_DISABLE: 0 → 1") || !strings.Contains(out.String(), "1 slower") || strings.Contains(out.String(), "one after the other") {
 		t.Errorf("compare: exit %d\n%s\n%s", code(err), out, errs)
+	}
+}
+
+// loseLaunch takes the last launch out of a results file.
+func loseLaunch(t *testing.T, path string) {
+	t.Helper()
+	all, _, err := reports.ReadFile(path)
+	if err != nil || len(all) < 2 {
+		t.Fatalf("%d results, %v", len(all), err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	w, err := reports.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range all[:len(all)-1] {
+		if err := w.Write(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
 	}
 }
 
