@@ -99,17 +99,12 @@ func (f *sweepFlags) start(cmd *cobra.Command) error {
 	if cmd.Flags().Changed("stepbytes") && !cmd.Flags().Changed("stepfactor") {
 		f.run.factor = 1
 	}
-	s, err := f.plan()
+	s, err := f.plan(kept)
 	if err != nil {
 		return usageError{err}
 	}
 	s.out, s.errs = cmd.OutOrStdout(), cmd.ErrOrStderr()
-	if kept != nil {
-		if err := kept.same(s.variants); err != nil {
-			return usageError{fmt.Errorf("cannot resume %s: %w; leave out --resume to start a new sweep", f.resume, err)}
-		}
-		s.manifest = *kept
-	} else {
+	if kept == nil {
 		s.manifest = manifest{Format: 1, Run: newID(), Seed: f.seed, Variants: s.variants, Flags: given(cmd.Flags()), Version: version, Began: time.Now().UTC()}
 		if s.manifest.Seed == 0 {
 			s.manifest.Seed = uint64(time.Now().UnixNano())
@@ -118,8 +113,9 @@ func (f *sweepFlags) start(cmd *cobra.Command) error {
 	return s.run(cmd.Context())
 }
 
-// plan turns the flags into variants and a request for each.
-func (f *sweepFlags) plan() (*sweep, error) {
+// plan turns the flags into variants and a request for each. The variants of a
+// sweep that goes on are those that it began with.
+func (f *sweepFlags) plan(kept *manifest) (*sweep, error) {
 	s := &sweep{flags: f}
 	var err error
 	if s.margin, err = percent(f.margin); err != nil {
@@ -136,15 +132,14 @@ func (f *sweepFlags) plan() (*sweep, error) {
 		return nil, errors.New("--resume goes on in the folder that it reads: leave out --output")
 	}
 	f.run.launches = 1 // what valid looks at
-	m, err := f.settings()
-	if err != nil {
+	if kept != nil {
+		if f.matrix != "" || f.env != nil || f.files != nil {
+			return nil, errors.New("--resume has its settings: leave out --matrix, --env and --file")
+		}
+		s.manifest, s.variants = *kept, kept.Variants
+	} else if s.variants, s.notes, err = f.variants(); err != nil {
 		return nil, err
 	}
-	var notes []string
-	if s.variants, notes, err = m.Variants(os.Environ()); err != nil {
-		return nil, err
-	}
-	s.notes = notes
 	named := slices.ContainsFunc(f.run.algos, func(a string) bool { return a != "auto" })
 	for _, v := range s.variants {
 		if _, set := v.Env["NCCL_ALGO"]; set && named {
@@ -161,6 +156,15 @@ func (f *sweepFlags) plan() (*sweep, error) {
 		s.requests = append(s.requests, req)
 	}
 	return s, f.run.valid(s.requests[0])
+}
+
+// variants are those of the flags.
+func (f *sweepFlags) variants() ([]coordinator.Variant, []string, error) {
+	m, err := f.settings()
+	if err != nil {
+		return nil, nil, err
+	}
+	return m.Variants(os.Environ())
 }
 
 // settings is the matrix of --matrix, --env and --file.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -49,6 +48,15 @@ func readManifest(dir string) (*manifest, error) {
 	if m.Format != 1 || len(m.Variants) < 2 || m.Launches < 1 || m.Launches > 1000 || m.Twice < 0 || m.Twice > 1000 {
 		return nil, fmt.Errorf("%s is not one that this busbw wrote", filepath.Join(dir, manifestName))
 	}
+	for i, v := range m.Variants {
+		var env []string
+		for k, x := range v.Settings {
+			env = append(env, k+"="+x)
+		}
+		if m.Variants[i].Settings, _, err = coordinator.Settings(env); err != nil {
+			return nil, fmt.Errorf("%s: %s: %w", filepath.Join(dir, manifestName), v.Name, err)
+		}
+	}
 	return &m, nil
 }
 
@@ -64,8 +72,10 @@ func (m *manifest) write(dir string) error {
 	return os.Rename(part, filepath.Join(dir, manifestName))
 }
 
-// anew are the flags that a resumed sweep takes from its own command line.
-var anew = map[string]bool{"resume": true, "output": true, "budget": true, "format": true, "margin": true, "launches": true, "aa": true, "seed": true}
+// anew are the flags that a sweep does not keep: what they said is in the
+// manifest, or is for a resumed one to say again.
+var anew = map[string]bool{"resume": true, "output": true, "budget": true, "format": true, "margin": true, "launches": true, "aa": true, "seed": true,
+	"env": true, "matrix": true, "file": true, "engine": true}
 
 // given are the flags that say what a sweep measures, as they were given.
 func given(fl *pflag.FlagSet) map[string][]string {
@@ -103,19 +113,6 @@ func (m *manifest) restore(fl *pflag.FlagSet) error {
 		}
 		if err := f.Value.Set(values[0]); err != nil {
 			return fmt.Errorf("--%s: %w", name, err)
-		}
-	}
-	return nil
-}
-
-// same says why these are not the variants that the sweep began with.
-func (m *manifest) same(variants []coordinator.Variant) error {
-	if len(variants) != len(m.Variants) {
-		return fmt.Errorf("it compares %d settings, and these flags and this environment make %d", len(m.Variants), len(variants))
-	}
-	for i, v := range variants {
-		if v.Name != m.Variants[i].Name || !maps.Equal(v.Settings, m.Variants[i].Settings) {
-			return fmt.Errorf("setting %q is another than then", v.Name)
 		}
 	}
 	return nil
