@@ -201,7 +201,9 @@ func (r *Row) head() string {
 	if r.Root != nil {
 		text += fmt.Sprintf(", root %d", *r.Root)
 	}
-	text += ", scope " + name(r.Scope)
+	if r.Scope != "" {
+		text += ", scope " + name(r.Scope)
+	}
 	for _, k := range sortedKeys(r.With) {
 		text += ", " + setting(k, r.With[k])
 	}

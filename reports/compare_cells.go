@@ -69,16 +69,49 @@ func newRow(of [][]Result, apart []string, o CompareOptions) Row {
 			named = true
 		}
 	}
-	ranks := map[int]bool{}
+	byBusbw := false
+	ranks := -1
 	for _, rs := range of {
 		for i := range rs {
-			ranks[rs[i].Ranks] = true
+			r := &rs[i]
+			byBusbw = byBusbw || ranks >= 0 && ranks != r.Ranks || r.averageOnly()
+			ranks = r.Ranks
 		}
 	}
 	for _, rs := range of {
-		row.Cells = append(row.Cells, newCell(rs, len(ranks) > 1, o))
+		row.Cells = append(row.Cells, newCell(rs, byBusbw, o))
 	}
 	return row
+}
+
+// averageOnly says that a bandwidth is all that another tool's text had.
+func (r *Result) averageOnly() bool {
+	return len(r.Seconds) == 0 && r.Error == "" && r.Stated != nil && r.Stated.Busbw != nil && *r.Stated.Busbw > 0
+}
+
+// speed of a launch whose median time is t: 1/t, or busbw in GB/s; ok is false
+// where that is not known. t is 0 for a bandwidth without a time.
+func (r *Result) speed(t float64, byBusbw bool) (speed float64, ok bool) {
+	if !byBusbw {
+		return 1 / t, t > 0
+	}
+	if bus, ok := r.busbw(t); ok {
+		return bus, true
+	}
+	if r.Stated != nil && r.Stated.Busbw != nil && *r.Stated.Busbw > 0 {
+		return *r.Stated.Busbw, true
+	}
+	return 0, false
+}
+
+// busbw of a time, GB/s.
+func (r *Result) busbw(t float64) (gbps float64, ok bool) {
+	op, err := collectives.ParseOp(r.Op)
+	if err != nil || r.Ranks < 2 || t <= 0 {
+		return 0, false
+	}
+	factor, ok := op.BusFactor(r.Ranks)
+	return float64(r.Bytes) * factor / t / 1e9, ok
 }
 
 // launchOf names one launch of one run.
@@ -88,9 +121,10 @@ type launchOf struct {
 }
 
 // newCell merges the records of a case on one side. Speed is 1/time; where
-// the sides differ in ranks it is busbw, which allows for that.
+// the sides differ in ranks, or one has bandwidths only, it is busbw.
 func newCell(rs []Result, byBusbw bool, o CompareOptions) (c Cell) {
 	samples := map[launchOf][]float64{}
+	of := map[launchOf]*Result{}
 	var order []launchOf
 	var faults []string
 	wrong := int64(0)
@@ -103,40 +137,66 @@ func newCell(rs []Result, byBusbw bool, o CompareOptions) (c Cell) {
 		switch {
 		case r.Error != "":
 			faults = append(faults, r.Error)
-		case len(r.Seconds) > 0 && Median(r.Seconds) > 0:
-			if samples[l] == nil {
-				order = append(order, l)
+		case len(r.Seconds) > 0 && Median(r.Seconds) > 0 || byBusbw && r.averageOnly():
+			if of[l] == nil {
+				order, of[l] = append(order, l), r
 			}
 			samples[l] = append(samples[l], r.Seconds...)
 		}
 	}
-	var times []float64
+	var times, rates []float64
 	byRun := map[string][]float64{}
 	var runs []string
 	for _, l := range order {
-		t := Median(samples[l])
-		times = append(times, t)
+		t := 0.0
+		if len(samples[l]) > 0 {
+			t = Median(samples[l])
+		}
+		v, ok := of[l].speed(t, byBusbw)
+		if !ok {
+			continue
+		}
+		if t > 0 {
+			times = append(times, t)
+		}
+		if bus, ok := of[l].speed(t, true); ok {
+			rates = append(rates, bus)
+		}
+		c.speeds, c.launches = append(c.speeds, v), append(c.launches, l)
 		if byRun[l.run] == nil {
 			runs = append(runs, l.run)
 		}
-		byRun[l.run] = append(byRun[l.run], t)
+		byRun[l.run] = append(byRun[l.run], v)
 	}
-	c.Launches, c.Runs, c.launches = len(times), len(runs), order
-	if len(times) == 0 && len(faults) == 0 {
-		if times = predictions(rs); len(times) > 0 {
-			c.Verdict = Guessed
+	c.Launches, c.Runs = len(c.speeds), len(runs)
+	for _, run := range runs {
+		c.sittings = append(c.sittings, Median(byRun[run]))
+	}
+	if c.Launches == 0 && len(faults) == 0 {
+		for i := range rs {
+			if p := rs[i].Predicted; p != nil && *p > 0 {
+				if v, ok := rs[i].speed(*p, byBusbw); ok {
+					c.Verdict, c.speeds, times = Guessed, append(c.speeds, v), append(times, *p)
+				}
+				if bus, ok := rs[i].busbw(*p); ok {
+					rates = append(rates, bus)
+				}
+			}
 		}
 	}
-	if len(times) > 0 {
-		c.timed(&rs[0], times, byBusbw)
-		for _, run := range runs {
-			c.sittings = append(c.sittings, c.speeds[0]*times[0]/Median(byRun[run]))
+	if len(rates) > 0 {
+		c.Busbw = new(Median(rates))
+	}
+	if s, ok := Describe(times); ok {
+		c.Seconds, c.Interval = new(s.Median), s.Interval
+		if bus, ok := rs[0].busbw(s.Median); ok {
+			c.Busbw = &bus
 		}
 	}
 	switch limit, name := ratedOf(rs, o); {
 	case wrong > 0:
 		c.Verdict, c.Why = Wrong, fmt.Sprintf("%d elements have wrong data", wrong)
-	case len(times) == 0 && len(faults) > 0:
+	case len(c.speeds) == 0 && len(faults) > 0:
 		c.Verdict, c.Why = Failed, faults[0]
 	case c.Busbw != nil && limit > 0 && *c.Busbw > limit*wireSlack:
 		c.Verdict, c.Why = Beyond, fmt.Sprintf("%s GB/s is more than the %s GB/s of the %s: check the data and the byte counts", rateText(*c.Busbw, true), rateText(limit, true), name)
@@ -144,34 +204,6 @@ func newCell(rs []Result, byBusbw bool, o CompareOptions) (c Cell) {
 		c.Why = fmt.Sprintf("%d of %d launches failed: %s", len(faults), len(faults)+c.Launches, faults[0])
 	}
 	return c
-}
-
-// timed fills in what follows from the launches' times.
-func (c *Cell) timed(r *Result, times []float64, byBusbw bool) {
-	s, _ := Describe(times)
-	c.Seconds, c.Interval = new(s.Median), s.Interval
-	scale := 1.0
-	if op, err := collectives.ParseOp(r.Op); err == nil && r.Ranks > 1 {
-		if factor, ok := op.BusFactor(r.Ranks); ok {
-			c.Busbw = new(float64(r.Bytes) * factor / s.Median / 1e9)
-			if byBusbw {
-				scale = float64(r.Bytes) * factor / 1e9
-			}
-		}
-	}
-	for _, t := range times {
-		c.speeds = append(c.speeds, scale/t)
-	}
-}
-
-// predictions are the times of records that measured nothing.
-func predictions(rs []Result) (times []float64) {
-	for i := range rs {
-		if p := rs[i].Predicted; p != nil && *p > 0 {
-			times = append(times, *p)
-		}
-	}
-	return times
 }
 
 func ratedOf(rs []Result, o CompareOptions) (gbps float64, name string) {

@@ -93,10 +93,12 @@ func (r *Row) texts(side int, label string) []string {
 	if c.Launches == 0 && c.Verdict == "" {
 		out[9] = "absent"
 	}
-	if c.Verdict == Wrong || c.Seconds == nil {
+	if c.Verdict == Wrong {
 		return out
 	}
-	out[3] = timeText(*c.Seconds)
+	if c.Seconds != nil {
+		out[3] = timeText(*c.Seconds)
+	}
 	if c.Interval != nil {
 		out[4] = shareText(math.Max(c.Interval[1]-*c.Seconds, *c.Seconds-c.Interval[0])/(*c.Seconds), true)
 	}

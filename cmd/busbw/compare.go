@@ -4,9 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"busbw/reports"
-	"busbw/reports/imports"
 )
 
 // compareFlags are the flags of busbw compare, as given.
@@ -31,7 +27,7 @@ func compareCommand() *cobra.Command {
 		Long: `Set results beside each other, size by size, and say what is shown to differ.
 A, B, … are results files, or folders of them: what busbw run, busbw sweep, a
 prediction or an import wrote; or logs that busbw import reads. "label=FILE"
-names one; "-" reads standard input.
+names one, FILE#2 is the second run in a file, "-" is standard input.
 
 The unit of statistics is the launch (busbw run --launches 10): iterations
 within a launch are correlated. "faster" and "slower" are claimed only where the
@@ -42,6 +38,7 @@ claimed. Wrong data and results above the wire's rate are no results.
 Exit status: 0 fine, 1 could not, 2 wrong use, 3 wrong or impossible data, or a
 regression that --fail-if asks for.`,
 		Example: `  busbw compare before.jsonl.zst after.jsonl.zst
+  busbw compare old=all.log#1 new=all.log#2
   busbw compare ring=a.jsonl tree=b.jsonl --format md
   busbw compare --baseline results today.jsonl.zst --fail-if slower=5%
   zstdcat new.jsonl.zst | busbw compare old.jsonl new=- --format csv`,
@@ -148,98 +145,4 @@ func percent(s string) (float64, error) {
 		return 0, errors.New("want per cent, for example 2%")
 	}
 	return v / 100, nil
-}
-
-// readSide reads FILE, DIR or -, with "label=" before it or not.
-func readSide(errs io.Writer, arg string) (s reports.Side, err error) {
-	label, path := "", arg
-	if _, err := os.Stat(arg); errors.Is(err, fs.ErrNotExist) {
-		if l, p, ok := strings.Cut(arg, "="); ok && l != "" {
-			label, path = l, p
-		}
-	}
-	s.Label = label
-	if label == "" {
-		s.Label = filepath.Base(path)
-		for _, suffix := range []string{".zst", ".jsonl", ".json"} {
-			s.Label = strings.TrimSuffix(s.Label, suffix)
-		}
-	}
-	var warnings []string
-	switch info, serr := os.Stat(path); {
-	case path == "-":
-		if label == "" {
-			s.Label = "stdin"
-		}
-		s.Results, warnings, err = imports.Load("-")
-	case serr == nil && info.IsDir():
-		s.Results, warnings, err = readFolder(path, nil)
-	default:
-		s.Results, warnings, err = imports.Load(path)
-	}
-	for _, w := range warnings {
-		fmt.Fprintln(errs, "busbw: warning:", w)
-	}
-	if err == nil && len(s.Results) == 0 {
-		err = fmt.Errorf("%s: no results in it", path)
-	}
-	return s, err
-}
-
-// history is --baseline: every results file of the folder but those that are
-// compared with it.
-func (f *compareFlags) history(errs io.Writer, args []string) (s reports.Side, err error) {
-	var skip []os.FileInfo
-	for _, a := range args {
-		_, tail, _ := strings.Cut(a, "=")
-		for _, p := range []string{a, tail} {
-			if info, err := os.Stat(p); err == nil {
-				skip = append(skip, info)
-			}
-		}
-	}
-	s.Label = "baseline"
-	var warnings []string
-	s.Results, warnings, err = readFolder(f.baseline, skip)
-	for _, w := range warnings {
-		fmt.Fprintln(errs, "busbw: warning:", w)
-	}
-	return s, err
-}
-
-// readFolder reads the results files of a folder, by name.
-func readFolder(dir string, skip []os.FileInfo) (all []reports.Result, warnings []string, err error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, nil, fmt.Errorf("folder of results: %w", err)
-	}
-	for _, e := range entries {
-		if !strings.HasSuffix(e.Name(), ".jsonl") && !strings.HasSuffix(e.Name(), ".jsonl.zst") {
-			continue
-		}
-		info, err := e.Info()
-		if err != nil || !info.Mode().IsRegular() || slices.ContainsFunc(skip, func(s os.FileInfo) bool { return os.SameFile(s, info) }) {
-			continue
-		}
-		rs, ws, err := reports.ReadFile(filepath.Join(dir, e.Name()))
-		if err != nil {
-			return nil, warnings, err
-		}
-		all, warnings = append(all, rs...), append(warnings, ws...)
-	}
-	if len(all) == 0 {
-		return nil, warnings, fmt.Errorf("%s: no results in it (want .jsonl or .jsonl.zst files)", dir)
-	}
-	return all, warnings, nil
-}
-
-// distinct numbers sides that would have the same name.
-func distinct(sides []reports.Side) {
-	seen := map[string]int{}
-	for i := range sides {
-		l := sides[i].Label
-		if seen[l]++; seen[l] > 1 {
-			sides[i].Label = fmt.Sprintf("%s (%d)", l, seen[l])
-		}
-	}
 }

@@ -115,3 +115,24 @@ func TestCompareReadsLogs(t *testing.T) {
 		t.Errorf("exit %d\n%s%s", code(err), out, errs)
 	}
 }
+
+// A log with three versions, of which only the averages are left: the second
+// lost a quarter, and a variable brought it back.
+func TestCompareRunsOfALog(t *testing.T) {
+	log, err := filepath.Abs("../../reports/imports/testdata/version-regression-by-average.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd, out, errs := command(t, "compare", "2.19.4="+log+"#1", "2.20.5="+log+"#2", "channels="+log+"#3")
+	if err := cmd.Run(); code(err) != exitFine {
+		t.Fatalf("exit %d\n%s%s", code(err), out, errs)
+	}
+	for _, want := range []string{"-24.4 %", "-0.2 %", "n<6", "differs: nccl_version: 2.19.4 → 2.20.5 → 2.20.5", "channels differs from 2.19.4 in 2 things (NCCL_NCHANNELS_PER_NET_PEER, nccl_version)"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the comparison lacks %q:\n%s", want, out)
+		}
+	}
+	if strings.Contains(out.String(), "2.20.5 differs from") {
+		t.Errorf("one thing differs, and there is a warning:\n%s", out)
+	}
+}

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"busbw/reports"
+	"busbw/reports/imports"
+)
+
+// readSide reads FILE, DIR or -, with "label=" before it or not.
+func readSide(errs io.Writer, arg string) (s reports.Side, err error) {
+	label, path := "", arg
+	if _, err := os.Stat(arg); errors.Is(err, fs.ErrNotExist) {
+		if l, p, ok := strings.Cut(arg, "="); ok && l != "" {
+			label, path = l, p
+		}
+	}
+	s.Label = label
+	if label == "" {
+		s.Label = filepath.Base(path)
+		for _, suffix := range []string{".zst", ".jsonl", ".json"} {
+			s.Label = strings.TrimSuffix(s.Label, suffix)
+		}
+	}
+	var warnings []string
+	switch info, serr := os.Stat(path); {
+	case path == "-":
+		if label == "" {
+			s.Label = "stdin"
+		}
+		s.Results, warnings, err = imports.Load("-")
+	case serr == nil && info.IsDir():
+		s.Results, warnings, err = readFolder(path, nil)
+	case serr != nil:
+		if file, n, ok := numbered(path); ok {
+			s.Results, warnings, err = imports.Load(file)
+			s.Results = runOf(s.Results, n)
+			break
+		}
+		fallthrough
+	default:
+		s.Results, warnings, err = imports.Load(path)
+	}
+	for _, w := range warnings {
+		fmt.Fprintln(errs, "busbw: warning:", w)
+	}
+	if err == nil && len(s.Results) == 0 {
+		err = fmt.Errorf("%s: no results in it", path)
+	}
+	return s, err
+}
+
+// numbered reads FILE#N.
+func numbered(path string) (file string, n int, ok bool) {
+	at := strings.LastIndexByte(path, '#')
+	if at < 0 {
+		return "", 0, false
+	}
+	n, err := strconv.Atoi(path[at+1:])
+	return path[:at], n, err == nil && n > 0
+}
+
+// runOf are the results of the n-th run among them, from 1.
+func runOf(all []reports.Result, n int) (out []reports.Result) {
+	seen := map[string]int{}
+	for _, r := range all {
+		if _, ok := seen[r.Run]; !ok {
+			seen[r.Run] = len(seen) + 1
+		}
+		if seen[r.Run] == n {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// history is --baseline: every results file of the folder but those that are
+// compared with it.
+func (f *compareFlags) history(errs io.Writer, args []string) (s reports.Side, err error) {
+	var skip []os.FileInfo
+	for _, a := range args {
+		_, tail, _ := strings.Cut(a, "=")
+		for _, p := range []string{a, tail} {
+			if info, err := os.Stat(p); err == nil {
+				skip = append(skip, info)
+			}
+		}
+	}
+	s.Label = "baseline"
+	var warnings []string
+	s.Results, warnings, err = readFolder(f.baseline, skip)
+	for _, w := range warnings {
+		fmt.Fprintln(errs, "busbw: warning:", w)
+	}
+	return s, err
+}
+
+// readFolder reads the results files of a folder, by name.
+func readFolder(dir string, skip []os.FileInfo) (all []reports.Result, warnings []string, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, nil, fmt.Errorf("folder of results: %w", err)
+	}
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), ".jsonl") && !strings.HasSuffix(e.Name(), ".jsonl.zst") {
+			continue
+		}
+		info, err := e.Info()
+		if err != nil || !info.Mode().IsRegular() || slices.ContainsFunc(skip, func(s os.FileInfo) bool { return os.SameFile(s, info) }) {
+			continue
+		}
+		rs, ws, err := reports.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			return nil, warnings, err
+		}
+		all, warnings = append(all, rs...), append(warnings, ws...)
+	}
+	if len(all) == 0 {
+		return nil, warnings, fmt.Errorf("%s: no results in it (want .jsonl or .jsonl.zst files)", dir)
+	}
+	return all, warnings, nil
+}
+
+// distinct numbers sides that would have the same name.
+func distinct(sides []reports.Side) {
+	seen := map[string]int{}
+	for i := range sides {
+		l := sides[i].Label
+		if seen[l]++; seen[l] > 1 {
+			sides[i].Label = fmt.Sprintf("%s (%d)", l, seen[l])
+		}
+	}
+}

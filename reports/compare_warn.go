@@ -1,0 +1,90 @@
+package reports
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// warn says what keeps differences from being put down to one thing.
+func (c *Comparison) warn(sides []Side) {
+	for i := 1; i < len(sides); i++ {
+		var set []string
+		for _, d := range c.Differ {
+			what := name(d.What)
+			if slices.Contains(shape, d.What) {
+				what = "nodes"
+			}
+			if !d.Follows && d.Values[0] != d.Values[i] {
+				set = appendNew(set, what)
+			}
+		}
+		if len(set) > 1 {
+			c.Warnings = append(c.Warnings, fmt.Sprintf("%s differs from %s in %d things (%s): no difference between them can be put down to one of these",
+				c.Sides[i].Label, c.Sides[0].Label, len(set), strings.Join(set, ", ")))
+		}
+		if gap := between(sides[0].Results, sides[i].Results); gap != "" {
+			c.Warnings = append(c.Warnings, fmt.Sprintf("%s and %s were measured one after the other, %s apart: a change of the machine between them would look the same; busbw sweep measures settings in turn",
+				c.Sides[0].Label, c.Sides[i].Label, gap))
+		}
+	}
+	for i, s := range sides {
+		for _, off := range switchedOff(s.Results[0].Config) {
+			c.Warnings = append(c.Warnings, fmt.Sprintf("%s: %s", c.Sides[i].Label, off))
+		}
+	}
+}
+
+// between is the time from the end of one set of records to the start of the
+// other; "" where they overlap or have no times.
+func between(a, b []Result) string {
+	first := func(rs []Result) (lo, hi time.Time) {
+		for i := range rs {
+			t := rs[i].Time
+			if t.IsZero() || t.Unix() == 0 {
+				continue
+			}
+			if lo.IsZero() || t.Before(lo) {
+				lo = t
+			}
+			if t.After(hi) {
+				hi = t
+			}
+		}
+		return lo, hi
+	}
+	alo, ahi := first(a)
+	blo, bhi := first(b)
+	if alo.IsZero() || blo.IsZero() {
+		return ""
+	}
+	gap := max(blo.Sub(ahi), alo.Sub(bhi))
+	if gap < 0 {
+		return ""
+	}
+	if gap < time.Minute {
+		return gap.Round(time.Second).String()
+	}
+	return strings.TrimSuffix(gap.Round(time.Minute).String(), "0s")
+}
+
+// switches are the values of NCCL's variables that switch a transport off
+// (NCCL's user guide, environment variables).
+var switches = []struct{ name, values, what string }{
+	{"NCCL_P2P_DISABLE", "1", "direct access between GPUs"},
+	{"NCCL_P2P_LEVEL", "LOC 0", "direct access between GPUs"},
+	{"NCCL_SHM_DISABLE", "1", "shared memory inside a node"},
+	{"NCCL_IB_DISABLE", "1", "RDMA"},
+	{"NCCL_NET_GDR_LEVEL", "LOC 0", "RDMA straight from GPU memory"},
+}
+
+// switchedOff says which settings switch a transport off.
+func switchedOff(config map[string]string) (all []string) {
+	for _, s := range switches {
+		if v := config[s.name]; v != "" && slices.Contains(strings.Fields(s.values), v) {
+			all = append(all, fmt.Sprintf("%s=%s switches %s off", s.name, v, s.what))
+		}
+	}
+	return all
+}
