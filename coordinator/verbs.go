@@ -142,8 +142,14 @@ func (s *Sweep) join(ctx context.Context, replies []CaseReply) error {
 	if err != nil {
 		return err
 	}
+	s.joined(joined)
+	return nil
+}
+
+// joined keeps what the devices say of the queue pairs that were connected last.
+func (s *Sweep) joined(nodes []JoinReply) {
 	s.verbs.QPs, s.verbs.MTU, s.verbs.Attributes = 0, 0, nil
-	for _, j := range joined {
+	for _, j := range nodes {
 		s.verbs.QPs = max(s.verbs.QPs, j.QPs)
 		if j.MTU > 0 && (s.verbs.MTU == 0 || j.MTU < s.verbs.MTU) {
 			s.verbs.MTU = j.MTU
@@ -155,7 +161,6 @@ func (s *Sweep) join(ctx context.Context, replies []CaseReply) error {
 		}
 	}
 	slices.Sort(s.verbs.Attributes)
-	return nil
 }
 
 // ports collects the counters that moved.

@@ -3,6 +3,7 @@ package rdma
 import (
 	"encoding/binary"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -44,6 +45,24 @@ func (t Test) Kind() string {
 		return t.Verb.String() + "_lat"
 	}
 	return t.Verb.String() + "_bw"
+}
+
+// ParseKind reads what Kind writes.
+func ParseKind(s string) (t Test, err error) {
+	verb, what, _ := strings.Cut(s, "_")
+	if t.Verb, err = ParseVerb(verb); err != nil || what != "bw" && what != "lat" {
+		return t, fmt.Errorf("unknown link test %q; there are %s", s, strings.Join(Kinds(), ", "))
+	}
+	t.Latency = what == "lat"
+	return t, nil
+}
+
+// Kinds lists the link tests.
+func Kinds() (out []string) {
+	for v := Write; v <= SendRecv; v++ {
+		out = append(out, Test{Verb: v}.Kind(), Test{Verb: v, Latency: true}.Kind())
+	}
+	return out
 }
 
 const mostCount = 1 << 24

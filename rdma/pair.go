@@ -129,6 +129,18 @@ func (p *Pair) Connect(hello []byte) error {
 	return nil
 }
 
+// Attributes are what the device says of each queue pair that carries data.
+func (p *Pair) Attributes() (out []Attributes, err error) {
+	for lane := range p.cfg.QPs {
+		a, err := p.q.attributes(lane)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, a)
+	}
+	return out, nil
+}
+
 func (p *Pair) blame(err error) error {
 	return &collectives.LinkError{Rank: p.cfg.Rank, Peer: p.cfg.Peer, Link: "verbs", Addr: gidString(p.peer.GID), Err: err}
 }

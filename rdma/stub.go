@@ -65,10 +65,11 @@ func (d *Device) RegisterGPU(uint64, uint64, func() (int, uint64, error)) (*Regi
 	return nil, []Attempt{{"any", Available()}}
 }
 
-func NewPair(*Device, PairConfig) (*Pair, error) { return nil, Available() }
-func (p *Pair) Hello() []byte                    { return nil }
-func (p *Pair) Connect([]byte) error             { return Available() }
-func (p *Pair) Run(Test) ([]float64, error)      { return nil, Available() }
-func (p *Pair) Serve() error                     { return Available() }
-func (p *Pair) End() error                       { return Available() }
-func (p *Pair) Close() error                     { return nil }
+func NewPair(*Device, PairConfig) (*Pair, error)  { return nil, Available() }
+func (p *Pair) Hello() []byte                     { return nil }
+func (p *Pair) Connect([]byte) error              { return Available() }
+func (p *Pair) Attributes() ([]Attributes, error) { return nil, Available() }
+func (p *Pair) Run(Test) ([]float64, error)       { return nil, Available() }
+func (p *Pair) Serve() error                      { return Available() }
+func (p *Pair) End() error                        { return Available() }
+func (p *Pair) Close() error                      { return nil }

@@ -69,6 +69,15 @@ func nearestRank(sorted []float64, p float64) float64 {
 	return sorted[max(k, 1)-1]
 }
 
+// Percentile is the smallest sample that at least a share p of all does not
+// exceed; ok is false where so few samples do not tell it from their maximum.
+func Percentile(sample []float64, p float64) (x float64, ok bool) {
+	if float64(len(sample))*(1-p) < 0.999999 {
+		return 0, false
+	}
+	return nearestRank(slices.Sorted(slices.Values(sample)), p), true
+}
+
 // MedianRanks are the ranks (from 1) of the order statistics that enclose the
 // median of any continuous distribution with at least 95 % confidence: the
 // narrowest symmetric pair by the binomial distribution of n fair tosses. ok

@@ -19,6 +19,7 @@ type queues struct {
 	link   *rdma.Link   // nil until a case needs one
 	old    *rdma.Link   // what link replaces, until all nodes have replaced theirs
 	peers  []int        // of link
+	pair   *rdma.Pair   // of a link test
 }
 
 // mesh is which ranks the cases so far have connected. All nodes see the same
@@ -185,17 +186,23 @@ func (q *queues) join(hellos []coordinator.Hello, me int) (reply coordinator.Joi
 		if err != nil {
 			return reply, err
 		}
-		reply.QPs = len(as)
-		for _, a := range as {
-			if reply.MTU == 0 || a.MTU < reply.MTU {
-				reply.MTU = a.MTU
-			}
-			if text := a.String(); !slices.Contains(reply.Attributes, text) {
-				reply.Attributes = append(reply.Attributes, text)
-			}
-		}
+		reply = described(reply, as)
 	}
 	return reply, nil
+}
+
+// described adds what a device says of the queue pairs of a connection.
+func described(reply coordinator.JoinReply, as []rdma.Attributes) coordinator.JoinReply {
+	reply.QPs = len(as)
+	for _, a := range as {
+		if reply.MTU == 0 || a.MTU < reply.MTU {
+			reply.MTU = a.MTU
+		}
+		if text := a.String(); !slices.Contains(reply.Attributes, text) {
+			reply.Attributes = append(reply.Attributes, text)
+		}
+	}
+	return reply
 }
 
 // register makes the ranks' buffers known to their links. Memory that cannot
@@ -224,6 +231,9 @@ func (q *queues) close() {
 		if l != nil {
 			_ = l.Close() // the process ends: there is nobody to tell
 		}
+	}
+	if q.pair != nil {
+		_ = q.pair.Close()
 	}
 	if q.device != nil {
 		_ = q.device.Close()

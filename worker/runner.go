@@ -137,6 +137,12 @@ func (r *runner) obey(ctx context.Context, c coordinator.Command) (any, error) {
 		return with(c.Body, r.join)
 	case coordinator.KindPorts:
 		return r.counted()
+	case coordinator.KindPair:
+		return with(c.Body, r.openPair)
+	case coordinator.KindPairJoin:
+		return with(c.Body, r.joinPair)
+	case coordinator.KindPairTest:
+		return with(c.Body, r.testPair)
 	case coordinator.KindCheck:
 		return with(c.Body, r.check)
 	case coordinator.KindBatch:

@@ -70,6 +70,7 @@ A worker runs on each node; workers find each other by gossip; busbw run drives 
 		runCommand(),
 		workerCommand(),
 		membersCommand(),
+		linkCommand(),
 		reportCommand(),
 		compareCommand(),
 		sweepCommand(),

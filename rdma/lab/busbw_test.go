@@ -1,8 +1,6 @@
 package lab
 
 import (
-	"bufio"
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -31,50 +29,50 @@ func program(t *testing.T) string {
 // A cluster is busbw workers on machines; machine 1 runs a script besides.
 type cluster struct {
 	machines, ranks int
-	script          string            // of machine 1, when its worker runs; $JOIN joins the cluster
-	before          map[int]string    // shell commands of a machine before its worker starts; 0: of all
-	during          map[int]string    // beside its worker
-	env             map[string]string // of run.sh
+	script          string         // of machine 1, when its worker runs; $JOIN joins the cluster
+	before          map[int]string // shell commands of a machine before its worker starts
+	during          map[int]string // beside its worker
+	worker          map[int]string // starts a machine's worker, which is %s
 }
 
 // start boots the machines and returns what each said, and the records that
-// the script kept in /out/r.jsonl.
-func (c cluster) start(t *testing.T, dir string) (said []string, kept []reports.Result) {
+// the script kept in /out, by the name of their file.
+func (c cluster) start(t *testing.T, dir string) (said []string, kept map[string][]reports.Result) {
 	t.Helper()
 	out := t.TempDir()
-	const join = `JOIN="--secret-file key --join 10.77.0.1 --bind 10.77.0.1:0"; `
+	const join = `export JOIN="--secret-file key --join 10.77.0.1 --bind 10.77.0.1:0"; `
 	var commands []string
 	for i := 1; i <= c.machines; i++ {
-		cmd := c.before[0] + c.before[i] + fmt.Sprintf("./busbw worker --secret-file key --ranks %d", c.ranks)
+		run := fmt.Sprintf("./busbw worker --secret-file key --ranks %d", c.ranks)
 		if i > 1 {
-			cmd += " --join 10.77.0.1"
+			run += " --join 10.77.0.1"
 		}
-		cmd += " & W=$!; " + c.during[i]
+		if c.worker[i] != "" {
+			run = fmt.Sprintf(c.worker[i], run)
+		}
+		cmd := c.before[i] + run + " & W=$!; "
+		if c.during[i] != "" {
+			cmd += "{ " + c.during[i] + " } & "
+		}
 		if i == 1 {
-			cmd += join + c.script + fmt.Sprintf("; echo STATUS $?; for i in $(seq 2 %d); do echo | nc -w 3 node$i 7999; done", c.machines)
+			cmd += join + c.script + fmt.Sprintf("; for i in $(seq 2 %d); do echo | nc -w 3 node$i 7999; done", c.machines)
 		} else {
-			cmd += "timeout 240 nc -l -p 7999; kill $W"
+			cmd += "timeout 200 nc -l -p 7999; kill $W"
 		}
 		commands = append(commands, cmd)
 	}
-	env := []string{"OUT=" + out}
-	for k, v := range c.env {
-		env = append(env, k+"="+v)
-	}
-	said, _ = boot(t, c.machines, dir, env, commands...)
-	f, err := os.Open(filepath.Join(out, "r.jsonl"))
+	said, _ = boot(t, c.machines, dir, []string{"OUT=" + out}, commands...)
+	files, err := filepath.Glob(filepath.Join(out, "*.jsonl"))
 	if err != nil {
-		return said, nil
+		t.Fatal(err)
 	}
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 16<<20)
-	for lines.Scan() {
-		var r reports.Result
-		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
-			t.Fatalf("a record: %v", err)
+	kept = map[string][]reports.Result{}
+	for _, f := range files {
+		rs, _, err := reports.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
 		}
-		kept = append(kept, r)
+		kept[strings.TrimSuffix(filepath.Base(f), ".jsonl")] = rs
 	}
 	return said, kept
 }
@@ -92,7 +90,8 @@ func TestBusbw(t *testing.T) {
 		what            string
 	}{{2, 1, reduces}, {2, 2, all}, {3, 1, all}, {3, 2, reduces}} {
 		t.Run(fmt.Sprintf("%dx%d", tc.machines, tc.ranks), func(t *testing.T) {
-			said, kept := cluster{machines: tc.machines, ranks: tc.ranks, script: fmt.Sprintf(sweep, tc.machines) + tc.what}.start(t, dir)
+			said, files := cluster{machines: tc.machines, ranks: tc.ranks, script: fmt.Sprintf(sweep, tc.machines) + tc.what + "; echo STATUS $?"}.start(t, dir)
+			kept := files["r"]
 			if !strings.Contains(said[0], "STATUS 0") || len(kept) < 12 {
 				t.Fatalf("%d records; the machines said:\n%s", len(kept), strings.Join(said, "\n"))
 			}
@@ -119,6 +118,98 @@ func TestBusbw(t *testing.T) {
 			}
 			if !strings.Contains(said[0], "link between nodes: verbs; node 0 (node1): rxe0:1 GID 1: 10.77.0.1 v2") {
 				t.Errorf("the header does not name the link:\n%s", said[0])
+			}
+		})
+	}
+}
+
+// One run after the other on two machines: what is odd about the ports, and
+// link tests. Each ends in time, with a message that names the cause.
+func TestBusbwOddities(t *testing.T) {
+	need(t)
+	const run = "timeout 90 ./busbw run $JOIN --nodes 2 --op all_reduce --algo ring --scope global --no-rotate -w 1 "
+	const addresses = "ip addr add 10.78.0.%d/24 dev eth0; "
+	said, kept := cluster{
+		machines: 2, ranks: 1,
+		before: map[int]string{1: fmt.Sprintf(addresses, 1), 2: fmt.Sprintf(addresses, 2) + "ip link set eth0 mtu 1500; "},
+		script: run + "-n 2 --sizes 100K --output /out/mtu.jsonl; echo MTU STATUS $?; " +
+			"NCCL_IB_GID_INDEX=9 " + run + "--sizes 8; echo ROW STATUS $?; " +
+			run + "--rails mlx5_0 --sizes 8; echo RAIL STATUS $?; " +
+			"NCCL_IB_DISABLE=1 NCCL_IB_TC=8 " + run + "-n 2 --sizes 8 --output /out/tcp.jsonl; echo TCP STATUS $?; " +
+			"timeout 90 ./busbw link $JOIN --nodes 2 --test write_bw,read_bw,send_bw,write_lat,read_lat,send_lat -s 4K -D 0s -q 2 --output /out/link.jsonl; echo LINK STATUS $?; " +
+			// the address whose GID the queue pairs use goes away
+			"(until [ -s /out/gid.jsonl ]; do usleep 200000; done; ip addr del 10.78.0.1/24 dev eth0) & " +
+			"NCCL_IB_ADDR_RANGE=10.78.0.0/16 " + run + "-n 100 -b 64K -e 128K -f 1 -i 64 --output /out/gid.jsonl; echo GID STATUS $?",
+	}.start(t, program(t))
+	for _, want := range []string{
+		"MTU STATUS 0", "ROW STATUS 1", "rxe0 port 1 has nothing in GID row 9 (NCCL_IB_GID_INDEX)", "RAIL STATUS 1", `rail "mlx5_0" (--rails) is no active RDMA port`,
+		"TCP STATUS 0", "has no RDMA: NCCL_IB_DISABLE is 1", "LINK STATUS 0", "GID STATUS 1", "reported GID_CHANGE", "GID row", "is no longer 10.78.0.1",
+	} {
+		if !strings.Contains(said[0], want) {
+			t.Errorf("no %q", want)
+		}
+	}
+	if r := kept["mtu"]; len(r) != 1 || r[0].Verbs == nil || r[0].Verbs.MTU != 1024 || *r[0].Wrong != 0 || !strings.Contains(strings.Join(r[0].Notes, ";"), "MTUs differ: 1024 on node 1 (node2), 4096 on node 0 (node1)") {
+		t.Errorf("ports of MTU 4096 and 1024: %+v", r)
+	}
+	if r := kept["tcp"]; len(r) != 1 || r[0].Link != "tcp" || !strings.Contains(strings.Join(r[0].Notes, ";"), "not RDMA: node 0 (node1) has no RDMA: NCCL_IB_DISABLE is 1") {
+		t.Errorf("RDMA disabled: %+v", r)
+	}
+	if r := kept["gid"]; len(r) == 0 || *r[0].Wrong != 0 || !strings.Contains(r[0].Verbs.Rails[0], "10.78.0.1 v2") {
+		t.Errorf("before the address went: %d results", len(r))
+	}
+	if r := kept["link"]; len(r) != 6 || r[0].Op != "write_bw" || r[0].Verbs.QPs != 2 || len(r[0].Seconds) < 1 || r[5].Op != "send_lat" || len(r[5].Seconds) < 8 {
+		t.Errorf("link tests: %+v", r)
+	}
+	if t.Failed() {
+		t.Logf("the machines said:\n%s", strings.Join(said, "\n"))
+	}
+}
+
+// What breaks a run half way ends it in time, with the cause, and what was
+// measured before is kept.
+func TestBusbwFaults(t *testing.T) {
+	need(t)
+	dir := program(t)
+	const begun = "until [ -s /out/r.jsonl ]; do usleep 200000; done; sleep 1; "
+	const run = "timeout 100 ./busbw run $JOIN --nodes 2 --op all_reduce --algo ring --scope global --no-rotate -w 1 -n 50 --output /out/r.jsonl "
+	const long = run + "-b 64K -e 128K -f 1 -i 64; echo STATUS $?"
+	for _, tc := range []struct {
+		name string
+		c    cluster
+		want []string // each may have alternatives
+	}{
+		{"machine gone", cluster{script: long, during: map[int]string{2: begun + "poweroff -f;"}},
+			[]string{"node 1 (node2)", "no sign of life|transport retry counter exceeded|ended the connection"}},
+		{"killed ranks", cluster{script: long, during: map[int]string{2: begun + "for p in /proc/[0-9]*; do grep -q runner $p/cmdline && kill -9 ${p#/proc/}; done;"}},
+			[]string{"node 1 (node2): its runner was killed by signal 9"}},
+		{"link down", cluster{script: long, during: map[int]string{1: begun + "ip link set eth0 down; sleep 20; ip link set eth0 up;"}},
+			[]string{"node 0 (node1)", "rxe0 port 1 reported PORT_ERR: the link went down"}},
+		{"locked memory", cluster{
+			script: run + "--sizes 8,1M,8M; echo STATUS $?",
+			before: map[int]string{2: "echo root:x:0:0::/:/bin/sh > /etc/passwd; echo u:x:99:99::/tmp:/bin/sh >> /etc/passwd; chown 99 key; chmod 666 /dev/infiniband/*; "},
+			worker: map[int]string{2: "(ulimit -l 9000; exec su -s /bin/sh u -c 'cd /lab; exec %s')"},
+		}, []string{"node2", "16.0 MiB of memory that stays locked", "this process may lock 9216000 bytes", "LimitMEMLOCK=infinity"}},
+		{"no device", cluster{script: run + "--sizes 8; echo STATUS $?; timeout 60 ./busbw link $JOIN --nodes 2", before: map[int]string{2: "rdma link delete rxe0; "}},
+			[]string{"link between nodes: tcp (node 1 (node2) has no RDMA: it has no RDMA device)", "link tests need an active RDMA port on every member, and 1 of 2 have none", "STATUS 0"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			tc.c.machines, tc.c.ranks = 2, 1
+			said, kept := tc.c.start(t, dir)
+			for _, want := range tc.want {
+				found := false
+				for w := range strings.SplitSeq(want, "|") {
+					found = found || strings.Contains(said[0], w)
+				}
+				if !found {
+					t.Errorf("no %q", want)
+				}
+			}
+			if len(kept["r"]) == 0 || len(kept["r"][0].Seconds) == 0 || *kept["r"][0].Wrong != 0 {
+				t.Errorf("nothing was kept: %+v", kept["r"])
+			}
+			if t.Failed() {
+				t.Logf("the machines said:\n%s", strings.Join(said, "\n"))
 			}
 		})
 	}

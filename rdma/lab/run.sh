@@ -45,6 +45,31 @@ kernel() {
   tail -c +$((off + 1)) "$z" | head -c "$len" | xz -dc --single-stream > "$WORK/vmlinux" 2>/dev/null || true
   if [ "$(head -c4 "$WORK/vmlinux" | tail -c3)" = ELF ]; then mv "$WORK/vmlinux" "$WORK/kernel"; else cp "$z" "$WORK/kernel"; fi
 }
+# What the emulated CPU's time stamp counter runs at, which is this machine's, kHz. A guest finds out by counting against an emulated timer;
+# when this machine is busy meanwhile it comes out wrong by up to ten times, and so do all its clocks.
+khz() {
+  [ -x "$WORK/khz" ] || cc -O1 -x c -o "$WORK/khz" - <<'C' || return 0
+#include <stdio.h>
+#include <time.h>
+#include <x86intrin.h>
+static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec * 1e3 + t.tv_nsec / 1e6; }
+static void both(double *ms, unsigned long long *tsc) { // read at one moment: the closest of many tries
+  double best = 1e9;
+  for (int i = 0; i < 1000; i++) {
+    double a = now(); unsigned long long c = __rdtsc(); double b = now();
+    if (b - a < best) best = b - a, *ms = (a + b) / 2, *tsc = c;
+  }
+}
+int main(void) {
+  double a, b; unsigned long long x, y;
+  both(&a, &x);
+  nanosleep(&(struct timespec){0, 200000000}, 0);
+  both(&b, &y);
+  printf("tsc_early_khz=%.0f", (y - x) / (b - a));
+}
+C
+  "$WORK/khz"
+}
 modules() { # module files, in the order in which they load; without crc32_generic `rdma link add` fails with ENOENT
   local m v; v=$(ls "$WORK/k/lib/modules")
   for m in virtio_pci virtio_net crc32_generic rdma_rxe ib_uverbs rdma_ucm 9pnet_virtio 9p sch_netem; do
@@ -71,7 +96,7 @@ base() { # the part of the initramfs that does not change between runs
   install -m 755 "$here/init" "$r/init"
   (cd "$r" && find . | cpio -o -H newc --quiet) > "$WORK/base.tmp"; mv "$WORK/base.tmp" "$WORK/base.cpio"; rm -rf "$r"
 }
-exec 9>"$WORK/lock"; flock 9; kernel; base; flock -u 9
+exec 9>"$WORK/lock"; flock 9; kernel; base; clock=$(khz); flock -u 9
 
 run=$WORK/run.$$; mkdir -p "$run/lab"; cp -a "$dir/." "$run/lab/"
 for i in $(seq "$nodes"); do printf '%s\n' "${!i:-${!#}}" > "$run/lab/.cmd.$i"; done
@@ -93,7 +118,7 @@ for i in $(seq "$nodes"); do
   out=0; share=(); if [ -n "$OUT" ]; then mkdir -p "$OUT"; out=1; share=(-virtfs "local,path=$OUT,mount_tag=out,security_model=none"); fi
   nice -n "$NICE" qemu-system-x86_64 -accel tcg,thread=multi -machine pc,hpet=off -cpu "$CPU" -smp "$SMP" -m "$MEM" -nodefaults -no-user-config -display none -no-reboot \
     -kernel "$WORK/kernel" -initrd "$run/initrd" -serial "file:$run/node$i.log" \
-    -append "console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable no_timer_check random.trust_cpu=on nokaslr lab.id=$i lab.nodes=$nodes lab.mtu=$MTU lab.out=$out $APPEND" \
+    -append "console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable no_timer_check random.trust_cpu=on nokaslr $clock lab.id=$i lab.nodes=$nodes lab.mtu=$MTU lab.out=$out $APPEND" \
     "${net[@]}" -device "virtio-net-pci,netdev=n,romfile=,mac=02:00:0a:4d:00:0$i" "${share[@]}" 2>"$run/qemu$i.err" &
   pids+=($!)
 done
