@@ -2,7 +2,9 @@ package rdma
 
 import (
 	"bytes"
+	"encoding/binary"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -230,6 +232,47 @@ func FuzzHeard(f *testing.F) {
 		}
 		if s.head-s.tail > s.ring || s.seq-s.acked > s.window {
 			t.Fatalf("the sender went beyond what the receiver has: %+v", s)
+		}
+	})
+}
+
+// Whatever immediates a peer sends on whatever queue pair, a chunk that is
+// taken lies inside the ring, or inside what was announced for that part of
+// the stream, and never has more bytes than are wanted.
+func FuzzArrive(f *testing.F) {
+	imm := func(direct bool, seq, n uint64) []byte {
+		return binary.LittleEndian.AppendUint32([]byte{byte(seq % 3)}, immediate(direct, seq, n))
+	}
+	f.Add(slices.Concat(imm(false, 0, 512), imm(false, 1, 100), imm(true, 2, 200)), uint16(5000))
+	f.Add(slices.Concat(imm(true, 0, 1), imm(false, 1, 1<<24-1)), uint16(1))
+	f.Fuzz(func(t *testing.T, sent []byte, left uint16) {
+		sh := shape{ring: 4096, chunk: 512, window: 8, qps: 3}
+		r := newReceiver(sh)
+		announced := span{start: 612, n: 1000, addr: 1 << 30, rkey: 1}
+		r.told(announced)
+		for ; len(sent) >= 5; sent = sent[5:] {
+			if r.arrive(int(sent[0]%3), binary.LittleEndian.Uint32(sent[1:])) != nil {
+				return // the link gives up here
+			}
+			for {
+				n, offset, direct, ok, err := r.peek(uint64(left) + 1)
+				if err != nil {
+					return
+				}
+				if !ok {
+					break
+				}
+				at := r.landing(n)
+				switch {
+				case n == 0 || n > uint64(left)+1 || n > sh.chunk:
+					t.Fatalf("a chunk of %d bytes of %d wanted", n, left+1)
+				case !direct && offset+n > sh.ring:
+					t.Fatalf("%d bytes at %d of a ring of %d", n, offset, sh.ring)
+				case direct && (at < announced.addr || at+n > announced.addr+announced.n || at-announced.addr != r.pos-announced.start):
+					t.Fatalf("%d bytes of the stream from %d landed at %#x; announced was %+v", n, r.pos, at, announced)
+				}
+				r.took(n, direct)
+			}
 		}
 	})
 }
