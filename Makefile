@@ -6,7 +6,7 @@ LDFLAGS := -X main.version=$(VERSION) $(LAZY)
 export GOFLAGS := -ldflags=$(LAZY)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: build run test race lint nocgo arm64 ptx test-rdma bench-peers page echarts clean
+.PHONY: build run test race lint nocgo arm64 ptx test-rdma bench-rdma bench-peers page echarts clean
 
 build:
 	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/busbw ./cmd/busbw
@@ -41,6 +41,10 @@ test-rdma:
 ptx:
 	for sm in 70 80 90; do clang-19 --target=nvptx64-nvidia-cuda -march=sm_$$sm -nocudalib -ffreestanding -fno-math-errno -ffp-contract=off -O2 -Wall -Werror \
 	  -S -o - worker/gpu/kernels/kernels.c | sed -E 's,[ \t]*//.*,,;/^$$/d' >worker/gpu/kernels/sm_$$sm.ptx || exit 1; done
+
+# Link tests and a ring beside perftest, in the same emulated machines (docs/performance.md).
+bench-rdma:
+	./rdma/lab/bench.sh $(BENCH)
 
 # The reduction kernels of arm64, in emulation.
 arm64:
