@@ -9,11 +9,12 @@ import "C"
 
 import (
 	"fmt"
-	"io/fs"
 	"net/netip"
+	"os"
 	"path"
 	"strconv"
 	"syscall"
+	"time"
 	"unsafe"
 )
 
@@ -138,7 +139,7 @@ func (d *Device) Event() *Event {
 
 // Trouble is the next asynchronous event that ends a run, or nil. What waits
 // before it and is harmless is passed over. It may be called from any goroutine.
-func (d *Device) Trouble(root fs.FS) error {
+func (d *Device) Trouble() error {
 	for {
 		e := d.Event()
 		switch {
@@ -148,11 +149,21 @@ func (d *Device) Trouble(root fs.FS) error {
 			return e
 		case e.Type == gidChange && e.Port == d.Rail.Port.Num:
 			dir := path.Join(infiniband, d.Rail.HCA.Name, "ports", strconv.Itoa(e.Port), "gids")
-			if now, err := netip.ParseAddr(word(root, dir, strconv.Itoa(d.GID.Index))); err != nil || now.As16() != d.GID.Raw {
+			if now, err := netip.ParseAddr(word(os.DirFS("/"), dir, strconv.Itoa(d.GID.Index))); err != nil || now.As16() != d.GID.Raw {
 				return fmt.Errorf("%w, and GID row %d, which the queue pairs use, is no longer %s", e, d.GID.Index, d.GID.Addr)
 			}
 		}
 	}
+}
+
+// explain gives the device a moment to say what made a request fail.
+func (d *Device) explain(failed error) error {
+	for end := time.Now().Add(50 * time.Millisecond); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if e := d.Trouble(); e != nil {
+			return fmt.Errorf("%w; %w", e, failed)
+		}
+	}
+	return failed
 }
 
 // Close gives the device back. Links and regions must be closed before.

@@ -105,14 +105,11 @@ func (l *Link) fail(err error) error {
 }
 
 // because finds the cause behind a failed completion: flushed requests only
-// follow from something, so the next ones and the device's events are looked
-// at first, for a moment.
+// follow from something, so the next ones are looked at first, for a moment,
+// and then the device's events.
 func (l *Link) because(w *C.struct_rv_wc) error {
 	c, p := l.failure(w)
 	for end := time.Now().Add(20 * time.Millisecond); c.Flushed() && time.Now().Before(end); {
-		if e := l.q.dev.Event(); e != nil && e.Bad() {
-			return l.blame(p, e)
-		}
 		ws, err := l.q.poll(looks)
 		if err != nil {
 			break
@@ -124,10 +121,7 @@ func (l *Link) because(w *C.struct_rv_wc) error {
 			}
 		}
 	}
-	if e := l.q.dev.Event(); e != nil && e.Bad() {
-		return l.blame(p, fmt.Errorf("%w; %w", e, c))
-	}
-	return l.blame(p, c)
+	return l.blame(p, l.q.dev.explain(c))
 }
 
 func (l *Link) failure(w *C.struct_rv_wc) (*Completion, *peer) {
@@ -171,7 +165,7 @@ func (w *wait) step() error {
 			return err
 		}
 	}
-	if e := l.q.dev.Event(); e != nil && e.Bad() {
+	if e := l.q.dev.Trouble(); e != nil {
 		return l.fail(l.blame(w.p, e))
 	}
 	if err := l.q.sleep(func() (bool, error) { return l.progress(1) }); err != nil {

@@ -214,7 +214,7 @@ func (p *Pair) calmFor() (time.Duration, error) {
 	if idle < yieldFor {
 		return idle, nil
 	}
-	if e := p.dev.Event(); e != nil && e.Bad() {
+	if e := p.dev.Trouble(); e != nil {
 		return 0, p.blame(e)
 	}
 	if idle > p.patience {
@@ -247,7 +247,7 @@ func (p *Pair) completed(w *C.struct_rv_wc) error {
 	x := &p.q.qps[lane]
 	switch {
 	case w.status != 0:
-		return p.blame(p.q.failure(w, p.peer.GID))
+		return p.blame(p.dev.explain(p.q.failure(w, p.peer.GID)))
 	case id&idRecv == 0:
 		x.done = widen(id>>idShift, x.done)
 	case lane < p.cfg.QPs:

@@ -4,7 +4,6 @@ package rdma
 
 import (
 	"fmt"
-	"io/fs"
 
 	"busbw/collectives/reduce"
 )
@@ -40,7 +39,7 @@ func Open(Rail, Settings) (*Device, error)           { return nil, Available() }
 func (d *Device) Register([]byte) (*Region, error)   { return nil, Available() }
 func (d *Device) DMABuf() error                      { return Available() }
 func (d *Device) Event() *Event                      { return nil }
-func (d *Device) Trouble(fs.FS) error                { return nil }
+func (d *Device) Trouble() error                     { return nil }
 func (d *Device) Close() error                       { return nil }
 func (d *Device) String() string                     { return d.Rail.String() }
 func (r *Region) Close() error                       { return nil }

@@ -117,7 +117,7 @@ func (r *runner) trouble() error {
 		return nil
 	}
 	for _, k := range r.ranks {
-		if err := k.queues.device.Trouble(r.root); err != nil {
+		if err := k.queues.device.Trouble(); err != nil {
 			return &collectives.LinkError{Rank: k.global, Peer: -1, Link: "verbs", Err: err}
 		}
 	}
