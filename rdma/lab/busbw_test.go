@@ -55,7 +55,7 @@ func (c cluster) start(t *testing.T, dir string) (said []string, kept map[string
 			cmd += "{ " + c.during[i] + " } & "
 		}
 		if i == 1 {
-			cmd += join + c.script + fmt.Sprintf("; for i in $(seq 2 %d); do echo | nc -w 3 node$i 7999; done", c.machines)
+			cmd += join + strings.TrimSuffix(c.script, "; ") + fmt.Sprintf("; for i in $(seq 2 %d); do echo | nc -w 3 node$i 7999; done", c.machines)
 		} else {
 			cmd += "timeout 200 nc -l -p 7999; kill $W"
 		}
