@@ -83,7 +83,14 @@ func (s *Sweep) agree(nodes []OpenReply) (facts []string) {
 		if here {
 			s.notes = append(s.notes, "between nodes over TCP, not RDMA: "+why)
 		}
-		return []string{"link between nodes: tcp (" + why + ")"}
+		facts = append(facts, "link between nodes: tcp ("+why+")")
+		for _, x := range settings() {
+			if v := s.req.Settings[x.name]; strings.HasPrefix(x.name, "NCCL_IB_") && x.name != "NCCL_IB_DISABLE" && v != x.def && v != "" {
+				idle := fmt.Sprintf("%s=%s has no effect: data between nodes goes over TCP", x.name, v)
+				s.notes, facts = append(s.notes, idle), append(facts, idle)
+			}
+		}
+		return facts
 	}
 	s.verbs = &reports.Verbs{}
 	mtus := map[int]string{}

@@ -67,6 +67,11 @@ func TestAgree(t *testing.T) {
 			t.Errorf("%s: verbs %t, facts %q, notes %q", c.name, s.verbs != nil, facts, notes)
 		}
 	}
+	s := verbsSweep(1, 1)
+	s.req.Settings["NCCL_IB_TC"] = "106"
+	if s.agree([]OpenReply{with(false, "no device"), with(false, "no device")}); len(s.notes) != 1 || s.notes[0] != "NCCL_IB_TC=106 has no effect: data between nodes goes over TCP" {
+		t.Errorf("a setting without effect: notes %q", s.notes)
+	}
 	if facts := verbsSweep(2).agree([]OpenReply{with(false, "there is one node")}); facts != nil {
 		t.Errorf("one node: %q", facts)
 	}
