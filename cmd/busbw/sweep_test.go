@@ -63,7 +63,7 @@ func TestSweep(t *testing.T) {
 	judge(out.Bytes())
 	again, out, errs = command(t, "sweep", "--resume", "sweep")
 	again.Dir = cmd.Dir
-	if err := again.Run(); code(err) != exitFine || strings.Contains(errs.String(), "launch ") || !strings.Contains(out.String(), "slower") {
+	if err := again.Run(); code(err) != exitFine || strings.Contains(errs.String(), "; about ") || !strings.Contains(out.String(), "slower") {
 		t.Errorf("resume of a finished sweep: exit %d\n%s\n%s", code(err), out, errs)
 	}
 	cmp, out, errs := command(t, "compare", "base="+files[0], "slow="+files[2])
