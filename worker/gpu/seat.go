@@ -150,6 +150,9 @@ func (q *Seat) Get(to, from []byte) error {
 	return nil
 }
 
+// Stream is the CUstream that the seat's work is queued on, for other libraries.
+func (q *Seat) Stream() unsafe.Pointer { return q.s.Handle() }
+
 // Set fills device memory with a byte.
 func (q *Seat) Set(b []byte, v byte) error { return errors.Join(q.s.Set(b, v), q.s.Sync()) }
 
