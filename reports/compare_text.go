@@ -230,7 +230,7 @@ func compareMarkdown(b *bytes.Buffer, c *Comparison) error {
 
 // markdown is a text that Markdown shows as it is.
 func markdown(s string) string {
-	return strings.NewReplacer("|", `\|`, "<", "&lt;", "`", "'", "~", `\~`, "*", `\*`, "_", `\_`).Replace(s)
+	return strings.NewReplacer(`\`, `\\`, "&", "&amp;", "\n", " ", "[", `\[`, "|", `\|`, "<", "&lt;", "`", "'", "~", `\~`, "*", `\*`, "_", `\_`).Replace(s)
 }
 
 func markdownRow(b *bytes.Buffer, cells []string) {

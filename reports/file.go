@@ -29,6 +29,9 @@ func Create(name string) (*Writer, error) {
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return nil, fmt.Errorf("results file: %w", err)
 	}
+	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("results file: %s is %s; give the name of a file that does not exist yet", name, kindOf(info.Mode()))
+	}
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("results file %s exists and is kept: choose another name, or resume it: %w", name, fs.ErrExist)
@@ -37,6 +40,13 @@ func Create(name string) (*Writer, error) {
 		return nil, fmt.Errorf("results file: %w", err)
 	}
 	return newWriter(f, name)
+}
+
+func kindOf(m os.FileMode) string {
+	if m.IsDir() {
+		return "a folder"
+	}
+	return "a device or a pipe, not a file"
 }
 
 // Append opens a results file to go on from its last whole record; it makes

@@ -191,13 +191,13 @@ func TestSecretsStayOut(t *testing.T) {
 	w, err := Create(name)
 	write(t, w, err, res)
 	var csv, table, lines strings.Builder
-	for w, format := range map[*strings.Builder]string{&csv: "csv", &table: "table", &lines: "json"} {
+	for w, format := range map[*strings.Builder]string{&csv: "csv", &table: "detail", &lines: "json"} {
 		if err := Render(w, format, []Result{res}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	file, _ := os.ReadFile(name)
-	for what, text := range map[string]string{"file": string(file), "table": table.String(), "json": lines.String()} {
+	for what, text := range map[string]string{"file": string(file), "detail": table.String(), "json": lines.String()} {
 		if n := strings.Count(text, "hunter2"); n != 3 {
 			t.Errorf("%s: %d values shown; want those of NCCL_IB_PKEY, NCCL_ALGO, MONKEY:\n%s", what, n, text)
 		}

@@ -150,38 +150,8 @@ func findingJSON(w io.Writer, fs []Finding) error {
 	}{Worst(fs), fs})
 }
 
-// The elements of JUnit XML that continuous-integration servers read. A
-// failure is a <failure>; unknown and not-applicable are <skipped>; a warning
-// passes, with its text in <system-out>.
-type (
-	junitSuites struct {
-		XMLName  xml.Name     `xml:"testsuites"`
-		Name     string       `xml:"name,attr"`
-		Tests    int          `xml:"tests,attr"`
-		Failures int          `xml:"failures,attr"`
-		Skipped  int          `xml:"skipped,attr"`
-		Suites   []junitSuite `xml:"testsuite"`
-	}
-	junitSuite struct {
-		Name     string      `xml:"name,attr"`
-		Tests    int         `xml:"tests,attr"`
-		Failures int         `xml:"failures,attr"`
-		Skipped  int         `xml:"skipped,attr"`
-		Cases    []junitCase `xml:"testcase"`
-	}
-	junitCase struct {
-		Class   string    `xml:"classname,attr"`
-		Name    string    `xml:"name,attr"`
-		Failure *junitMsg `xml:"failure"`
-		Skipped *junitMsg `xml:"skipped"`
-		Out     string    `xml:"system-out,omitempty"`
-	}
-	junitMsg struct {
-		Message string `xml:"message,attr"`
-		Text    string `xml:",chardata"`
-	}
-)
-
+// A finding that fails is a <failure>; unknown and not-applicable are
+// <skipped>; a warning passes, with its text in <system-out>.
 func findingJUnit(w io.Writer, fs []Finding) error {
 	all := junitSuites{Name: "busbw check"}
 	at := map[string]int{}
@@ -202,11 +172,11 @@ func findingJUnit(w io.Writer, fs []Finding) error {
 		}
 		switch f.Verdict {
 		case Fail:
-			c.Failure = &junitMsg{printable(f.Got), text}
+			c.Failure = &junitMsg{Message: printable(f.Got), Text: text}
 			s.Failures++
 			all.Failures++
 		case Unknown, NA:
-			c.Skipped = &junitMsg{string(f.Verdict) + ": " + printable(f.Got), ""}
+			c.Skipped = &junitMsg{Message: string(f.Verdict) + ": " + printable(f.Got)}
 			s.Skipped++
 			all.Skipped++
 		case Warn:

@@ -90,7 +90,7 @@ func logReaders() []logReader {
 		}, theMean},
 		{"cloudai, DCGM: both footers and a device line for each rank", func(text string) ([]float64, error) {
 			bounds := regexp.MustCompile(`(?m)^# Out of bounds values : 0 OK$`).MatchString(text)
-			devices := regexp.MustCompile(`(?m)^#\s+Rank\s+\d+ Group\s+\d+ Pid\s+\d+ on\s+\S+ device\s+\d+ \[\w{4}:\w\w:\w\w\] .+$`).FindAllString(text, -1)
+			devices := regexp.MustCompile(`(?m)^#\s+Rank\s+\d+ Group\s+\d+ on\s+\S+ device\s+\d+ \[\w+\] .+$`).FindAllString(text, -1)
 			if !bounds || len(devices) != 4 || !strings.Contains(text, "# Using devices\n") {
 				return nil, fmt.Errorf("bounds %v, devices %q", bounds, devices)
 			}

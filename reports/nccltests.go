@@ -2,6 +2,7 @@ package reports
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"net"
 	"slices"
@@ -204,8 +205,10 @@ func validation(figures []*Figure) int {
 // maxDevices bounds the list of devices; nccl-tests cuts its list too.
 const maxDevices = 4096
 
-// devices lists the ranks in their global order, node by node. Process and
-// bus numbers are not in the record, and the line has no form without them.
+// devices lists the ranks in their global order, node by node, in the shape
+// that readers take. A record names neither process nor bus address: the line
+// has no "Pid", as that of nccl-tests 1 had none, and the brackets hold where
+// the buffers are.
 func devices(b *bytes.Buffer, f *Figure) {
 	total := f.Ranks * max(f.Groups, 1)
 	per := total
@@ -219,7 +222,7 @@ func devices(b *bytes.Buffer, f *Figure) {
 		if node < len(f.Hosts) {
 			host = shortHost(f.Hosts[node])
 		}
-		fmt.Fprintf(b, "#  Rank %2d Group %2d Pid %6d on %10s device %2d [0000:00:00] %s\n", rank, group, 0, host, local, strings.TrimSpace(name(f.Memory)+" memory"))
+		fmt.Fprintf(b, "#  Rank %2d Group %2d on %10s device %2d [%s] memory\n", rank, group, host, local, cmp.Or(name(f.Memory), "unknown"))
 	}
 	if total > maxDevices {
 		b.WriteString("#  ...\n")

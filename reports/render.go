@@ -12,10 +12,15 @@ import (
 func formats() []format {
 	return []format{
 		{"table", table},
+		{"detail", detail},
+		{"planner", planner},
 		{"nccl", ncclTests},
 		{"csv", csvText},
 		{"json", jsonLines},
 		{"html", htmlPage},
+		{"md", markdownReport},
+		{"junit", junit},
+		{"prom", prometheus},
 	}
 }
 
@@ -33,7 +38,8 @@ func Formats() []string {
 	return names
 }
 
-// Render writes results in a format: "table" for people, "nccl" as nccl-tests
+// Render writes results in a format: "table" for people, "detail" the same with
+// all figures, "nccl" as nccl-tests
 // prints, "csv" one row a record, "json" the records as they are in a file.
 func Render(w io.Writer, name string, results []Result) error {
 	i := slices.Index(Formats(), name)

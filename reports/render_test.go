@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -115,7 +116,7 @@ func TestGolden(t *testing.T) {
 		results []Result
 	}{{"campaign", campaign()}, {"places", places()}} {
 		before := render(t, "json", set.results)
-		for _, format := range []string{"table", "nccl", "csv"} {
+		for _, format := range slices.DeleteFunc(Formats(), func(f string) bool { return f == "json" || f == "html" }) {
 			golden(t, set.name+"."+format, render(t, format, set.results))
 		}
 		for file, each := range map[string]bool{"live": false, "live-I": true} {
@@ -150,7 +151,7 @@ func TestOrderAndAll(t *testing.T) {
 		sample("global", "ring", 2, 1<<30, 2), sample("cross", "ring", 2, 1<<30, 4), sample("intra", "ring", 2, 1<<30, 1),
 		sample("cross", "ring", 2, 1<<20, 1), sample("intra", "ring", 2, 1<<20, 1),
 	}
-	text := string(render(t, "table", all))
+	text := string(render(t, "detail", all))
 	at := -1
 	for _, row := range []string{" 1 MiB intra ", "       cross ", " 1 GiB intra ", "       cross ", "       global "} {
 		i := strings.Index(text[at+1:], "\n"+row)
@@ -167,7 +168,7 @@ func TestOrderAndAll(t *testing.T) {
 
 func TestUnknownFormat(t *testing.T) {
 	err := Render(io.Discard, "xml", nil)
-	if err == nil || !strings.Contains(err.Error(), `"xml"`) || !strings.Contains(err.Error(), "table, nccl, csv, json") {
+	if err == nil || !strings.Contains(err.Error(), `"xml"`) || !strings.Contains(err.Error(), strings.Join(Formats(), ", ")) {
 		t.Errorf("want the name and the list: %v", err)
 	}
 }
@@ -225,7 +226,7 @@ func TestControlCharacters(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, text := range map[string]string{
-		"table": string(render(t, "table", []Result{r, failed})), "nccl": string(render(t, "nccl", []Result{r, failed})), "live": live.String(),
+		"table": string(render(t, "table", []Result{r, failed})), "detail": string(render(t, "detail", []Result{r, failed})), "nccl": string(render(t, "nccl", []Result{r, failed})), "live": live.String(),
 	} {
 		if i := strings.IndexFunc(text, func(c rune) bool { return c != '\n' && (c < ' ' || c >= 0x7f && c < 0xa0) }); i >= 0 {
 			t.Errorf("%s: control character in %q", what, text[max(0, i-40):i+1])

@@ -85,7 +85,13 @@ func (s *sheet) head(b *bytes.Buffer, varies []string) {
 	if f.Root != nil {
 		fmt.Fprintf(b, ", root %d", *f.Root)
 	}
-	fmt.Fprintf(b, ", %s, %s engine, %s memory, %d node%s", name(f.Mode), name(f.Engine), name(f.Memory), f.Nodes, plural(f.Nodes))
+	fmt.Fprintf(b, ", %s, %s engine", name(f.Mode), name(f.Engine))
+	if f.Memory != "" {
+		fmt.Fprintf(b, ", %s memory", name(f.Memory))
+	}
+	if f.Nodes > 0 {
+		fmt.Fprintf(b, ", %d node%s", f.Nodes, plural(f.Nodes))
+	}
 	if f.Aggregate > 1 {
 		fmt.Fprintf(b, ", %d at a time", f.Aggregate)
 	}
@@ -104,7 +110,7 @@ func (s *sheet) head(b *bytes.Buffer, varies []string) {
 			}
 		}
 		for _, w := range what {
-			fmt.Fprintf(b, "  %-6s  %s\n", name(scope), w)
+			fmt.Fprintf(b, "  %s\n", strings.TrimLeft(fmt.Sprintf("%-6s  %s", name(scope), w), " "))
 		}
 	}
 }
@@ -115,6 +121,9 @@ const maxKinds = 4
 // kind is what a scope's rows have in common, the limit's name above all.
 func (f *Figure) kind() string {
 	w := fmt.Sprintf("%d group%s of %d rank%s", max(f.Groups, 1), plural(f.Groups), f.Ranks, plural(f.Ranks))
+	if f.Ranks == 0 {
+		w = "an unknown number of ranks"
+	}
 	if f.Link != "" {
 		w += " over " + name(f.Link)
 	}
@@ -167,12 +176,20 @@ func (s *sheet) modelOff(b *bytes.Buffer) {
 }
 
 // remarks says below a table what concerns some of its rows.
-func (s *sheet) remarks(b *bytes.Buffer) {
+// The short text leaves out what concerns the precision of single rows.
+func (s *sheet) remarks(b *bytes.Buffer, all bool) {
 	rows := map[string][]string{}
 	var order []string
 	for _, f := range s.figures {
 		row := strings.Join([]string{sizeText(f.asked()), name(f.Scope), s.algorithm(f)}, " ")
-		for _, r := range f.sentences() {
+		sentences := f.sentences()
+		if f.Void() && !all {
+			sentences = append(sentences, fmt.Sprintf("%s: %d wrong elements, no figure", alarm("WRONG", false), *f.Wrong))
+		}
+		for _, r := range sentences {
+			if !all && strings.HasPrefix(r, "too few ") {
+				continue
+			}
 			if rows[r] == nil {
 				order = append(order, r)
 			}
@@ -196,7 +213,7 @@ func (s *sheet) remarks(b *bytes.Buffer) {
 		fmt.Fprintf(b, "  %s: %s\n", r, strings.Join(where, ", "))
 	}
 	s.modelOff(b)
-	if outliers > 0 {
+	if outliers > 0 && all {
 		fmt.Fprintf(b, "  %d of %d samples lie more than 1.5 interquartile ranges outside the quartiles; all are counted in\n", outliers, samples)
 	}
 }

@@ -3,24 +3,13 @@ package reports
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
 )
 
-// Summary writes what each run was: when, on which nodes, with which effective
-// settings, and what is to be known of all its results.
-func Summary(w io.Writer, results []Result) error {
-	var b bytes.Buffer
-	for _, run := range runs(results) {
-		summary(&b, run)
-	}
-	_, err := w.Write(b.Bytes())
-	return err
-}
-
-func summary(b *bytes.Buffer, run []Result) {
+// summary is the head of a run's tables; all adds how it was measured.
+func summary(b *bytes.Buffer, run []Result, all bool) {
 	first, last := run[0].Time, run[0].Time
 	launches := map[int]bool{}
 	var hosts, sources []string
@@ -87,16 +76,20 @@ func summary(b *bytes.Buffer, run []Result) {
 		}
 		return
 	}
-	row("results", "%d in %d launch%s; %d failed, %d with wrong data", len(run), len(launches), map[bool]string{true: "", false: "es"}[len(launches) == 1], failed, wrong)
-	if timed > 0 {
+	if all || failed > 0 || wrong > 0 || len(launches) > 1 {
+		row("results", "%d in %d launch%s; %d failed, %d with wrong data", len(run), len(launches), map[bool]string{true: "", false: "es"}[len(launches) == 1], failed, wrong)
+	}
+	if all && timed > 0 && run[0].Stated == nil {
 		row("iterations", "%s, after a warm-up of %s; the warm-up settled in %d of %d", span(iters), span(warm), settled, timed)
 	}
-	if s, ok := Describe(skews); ok {
+	if s, ok := Describe(skews); ok && all {
 		row("skew", "%s between a group's first and last start (median), at most %s", timeText(s.Median), timeText(s.Max))
-	} else if timed > 0 {
+	} else if all && timed > 0 && run[0].Stated == nil {
 		row("skew", "not measured")
 	}
-	settings(b, run)
+	if all || run[0].Stated != nil {
+		settings(b, run)
+	}
 	for _, n := range common(run) {
 		row("note", "%s", prose(n))
 	}

@@ -3,6 +3,7 @@ package reports
 import (
 	"bytes"
 	"slices"
+	"strings"
 
 	"github.com/olekukonko/tablewriter"
 	"github.com/olekukonko/tablewriter/renderer"
@@ -10,20 +11,35 @@ import (
 )
 
 // legend explains the columns once, below all tables.
-const legend = `
-TIME: median of the slowest rank. ±95 %: interval of the median. TAIL: p99 of 100 samples or more, else the maximum.
-ALGBW, BUSBW, LIMIT: GB/s (1e9 B/s). SHARE: busbw of the limit. ?: skew too large for a verdict.
-` + none + `: not measured, or not applicable (one rank has no bandwidth).
+const (
+	legend = `
+TIME: median of the slowest rank. BUSBW: GB/s (1e9 B/s). SHARE: busbw of the limit. All figures: --format detail.
+?: no verdict (skew, warm-up not settled, or wide intervals). ` + none + `: not measured, or not applicable.
 `
+	detailLegend = `
+TIME: median of the slowest rank. ±95 %: interval of the median. TAIL: p99 of 100 samples or more, else the maximum.
+MIN, MAX: of the iterations. OUTLIERS: beyond 1.5 interquartile ranges. ALGBW, BUSBW, LIMIT: GB/s (1e9 B/s). SHARE: busbw of the limit.
+?: no verdict (skew, warm-up not settled, or wide intervals). ` + none + `: not measured, or not applicable (one rank has no bandwidth).
+`
+)
 
-// table is the text for people: what was run, then for each operation all
-// figures, and the best of each scope side by side.
+// table is the short text for people: what was run, the best of each scope
+// side by side, and what went wrong.
 func table(b *bytes.Buffer, results []Result, colour bool) error {
+	return tables(b, results, colour, false)
+}
+
+// detail is the long one: all figures, and how they were measured.
+func detail(b *bytes.Buffer, results []Result, colour bool) error {
+	return tables(b, results, colour, true)
+}
+
+func tables(b *bytes.Buffer, results []Result, colour, all bool) error {
 	for i, run := range runs(results) {
 		if i > 0 {
 			b.WriteByte('\n')
 		}
-		summary(b, run)
+		summary(b, run, all)
 		figures := Figures(run)
 		told := common(run)
 		for i := range figures {
@@ -33,37 +49,47 @@ func table(b *bytes.Buffer, results []Result, colour bool) error {
 		for _, s := range sheets(figures) {
 			b.WriteByte('\n')
 			s.head(b, varies)
-			if err := s.details(b, colour); err != nil {
-				return err
+			if len(s.scopes) > 1 {
+				if err := s.versus(b, colour); err != nil {
+					return err
+				}
 			}
-			s.remarks(b)
-			if len(s.scopes) < 2 {
-				continue
+			if all || len(s.scopes) < 2 {
+				if len(s.scopes) > 1 {
+					b.WriteByte('\n')
+				}
+				if err := s.details(b, colour, all); err != nil {
+					return err
+				}
 			}
-			if err := s.versus(b); err != nil {
-				return err
-			}
+			s.remarks(b, all)
 		}
 	}
-	if len(results) > 0 {
+	switch {
+	case len(results) > 0 && all:
+		b.WriteString(detailLegend)
+	case len(results) > 0:
 		b.WriteString(legend)
 	}
 	return nil
 }
 
 // details is a row for each figure.
-func (s *sheet) details(b *bytes.Buffer, colour bool) error {
-	heads := []string{"SIZE", "SCOPE", "ALGORITHM", "TIME", "±95 %", "TAIL", "ALGBW", "BUSBW", "LIMIT", "SHARE", "CROSS/INTRA", "PREDICTED", "#WRONG"}
-	align := "lllrrrrrrrrrr"
-	predicted := slices.ContainsFunc(s.figures, func(f *Figure) bool { return f.Predicted != nil })
-	pairs := len(s.scopes) > 1
-	keep := func(row []string) []string {
-		var out []string
+func (s *sheet) details(b *bytes.Buffer, colour, all bool) error {
+	heads := []string{"SIZE", "SCOPE", "ALGORITHM", "TIME", "±95 %", "TAIL", "MIN", "MAX", "OUTLIERS", "ALGBW", "BUSBW", "LIMIT", "SHARE", "CROSS/INTRA", "PREDICTED", "#WRONG"}
+	align := []byte("lllrrrrrrrrrrrrr")
+	some := func(has func(f *Figure) bool) bool { return slices.ContainsFunc(s.figures, has) }
+	show := map[string]bool{
+		"SCOPE": all || len(s.scopes) > 1, "TAIL": all, "MIN": all, "MAX": all, "OUTLIERS": all, "CROSS/INTRA": len(s.scopes) > 1,
+		"ALGORITHM": some(func(f *Figure) bool { return f.Algorithm != "" }), "±95 %": all || some(func(f *Figure) bool { return f.Stats.Interval != nil }),
+		"LIMIT": all && some(func(f *Figure) bool { return f.Limit != nil }), "SHARE": some(func(f *Figure) bool { return f.Limit != nil }),
+		"PREDICTED": some(func(f *Figure) bool { return f.Predicted != nil && (all || !f.Timed) }),
+	}
+	keep := func(row []string) (out []string) {
 		for i, c := range row {
-			if heads[i] == "PREDICTED" && !predicted || heads[i] == "CROSS/INTRA" && !pairs {
-				continue
+			if shown, optional := show[heads[i]]; !optional || shown {
+				out = append(out, c)
 			}
-			out = append(out, c)
 		}
 		return out
 	}
@@ -82,9 +108,13 @@ func (s *sheet) details(b *bytes.Buffer, colour bool) error {
 			first = sizeText(size)
 		}
 		c := cellsOf(f, colour)
-		rows = append(rows, keep([]string{first, c.scope, s.algorithm(f), c.time, c.spread, c.tail, c.algbw, c.busbw, c.limit, c.share, ratio(f, intra), c.predicted, c.wrong}))
+		rows = append(rows, keep([]string{first, c.scope, s.algorithm(f), c.time, c.spread, c.tail, c.least, c.most, c.outliers, c.algbw, c.busbw, c.limit, c.share, ratio(f, intra), c.predicted, c.wrong}))
 	}
-	return draw(b, keep(heads), align, rows, nil)
+	var sides []string
+	for _, c := range align {
+		sides = append(sides, string(c))
+	}
+	return draw(b, keep(heads), strings.Join(keep(sides), ""), rows, nil)
 }
 
 // twin finds a figure's counterpart in another scope.
@@ -110,10 +140,21 @@ func quotient(f, g *Figure) string {
 	a, ok1 := f.Busbw()
 	b, ok2 := g.Busbw()
 	text := rateText(a/b, ok1 && ok2 && b > 0)
-	if text != none && (f.Skewed() || g.Skewed()) {
+	if text != none && (f.Doubtful() || g.Doubtful()) {
 		text += "?"
 	}
 	return text
+}
+
+// wide is the half-width of a median's interval above which a ratio of two
+// such figures is no verdict.
+const wide = 0.10
+
+// Doubtful says that a figure is no ground for a verdict: its ranks started
+// apart, its warm-up did not settle, or its median is not known within 10 %.
+func (f *Figure) Doubtful() bool {
+	s := &f.Stats
+	return f.Skewed() || !f.Settled && f.Stated == nil || s.Interval != nil && max(s.Interval[1]-s.Median, s.Median-s.Interval[0]) > wide*s.Median
 }
 
 // draw lays out a table without vertical lines. align has an l (left) or an r

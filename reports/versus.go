@@ -7,7 +7,7 @@ import (
 )
 
 // versus is the comparison of scopes: a row a size, the best algorithm of each.
-func (s *sheet) versus(b *bytes.Buffer) error {
+func (s *sheet) versus(b *bytes.Buffer, colour bool) error {
 	heads, align := []string{"SIZE"}, "l"
 	for _, scope := range s.scopes {
 		heads = append(heads, strings.ToUpper(name(scope)), "TIME", "BUSBW", "SHARE")
@@ -15,6 +15,7 @@ func (s *sheet) versus(b *bytes.Buffer) error {
 	}
 	heads = append(heads, "CROSS/INTRA")
 	var rows [][]string
+	var time, doubtful float64 // s, of cross and intra
 	rates, work := map[string][]float64{}, map[string][]float64{}
 	for at := 0; at < len(s.figures); {
 		end := at
@@ -41,10 +42,15 @@ func (s *sheet) versus(b *bytes.Buffer) error {
 				row = append(row, none, none, none, none)
 				continue
 			}
-			c := cellsOf(f, false)
+			c := cellsOf(f, colour)
 			row = append(row, name(f.Algorithm), c.time, c.busbw, c.share)
 			if len(best) == len(s.scopes) {
 				bus, _ := f.Busbw()
+				if scope != "global" {
+					if time += f.Stats.Median; f.Doubtful() {
+						doubtful += f.Stats.Median
+					}
+				}
 				rates[scope] = append(rates[scope], bus)
 				work[scope] = append(work[scope], float64(f.Bytes))
 			}
@@ -62,8 +68,12 @@ func (s *sheet) versus(b *bytes.Buffer) error {
 	}
 	cross, ok1 := Rate(rates["cross"], work["cross"])
 	intra, ok2 := Rate(rates["intra"], work["intra"])
-	foot = append(foot, rateText(cross/intra, ok1 && ok2))
-	fmt.Fprintf(b, "\ncross-node versus intra-node, %s: the best algorithm of each scope\n", name(s.figures[0].Op))
+	ratio := rateText(cross/intra, ok1 && ok2)
+	if doubtful > wide*time && ratio != none {
+		ratio += "?"
+	}
+	foot = append(foot, ratio)
+	fmt.Fprintf(b, "cross-node versus intra-node, %s: the best algorithm of each scope\n", name(s.figures[0].Op))
 	if err := draw(b, heads, align+"r", rows, foot); err != nil {
 		return err
 	}

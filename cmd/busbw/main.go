@@ -75,6 +75,7 @@ A worker runs on each node; workers find each other by gossip; busbw run drives 
 		compareCommand(),
 		sweepCommand(),
 		importCommand(),
+		resultsCommand(),
 		topoCommand(),
 		versionCommand(),
 		runnerCommand(),

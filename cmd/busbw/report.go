@@ -2,12 +2,13 @@ package main
 
 import (
 	"fmt"
-	"os"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"busbw/reports"
+	"busbw/reports/imports"
 )
 
 func reportCommand() *cobra.Command {
@@ -16,7 +17,8 @@ func reportCommand() *cobra.Command {
 		Use:   "report FILE…",
 		Short: "Render results again, in any format",
 		Long: `Render the results of one or several runs. FILE is what busbw run wrote
-(JSON lines, plain or zstd); "-" reads standard input.`,
+(JSON lines, plain or zstd), or a log of another benchmark (busbw import --help);
+"-" reads standard input.`,
 		Example: `  busbw report results/20261130-101500-3f2a.jsonl.zst
   busbw report --plot results/20261130-101500-3f2a.jsonl.zst
   busbw report --format html FILE > report.html
@@ -32,32 +34,7 @@ func reportCommand() *cobra.Command {
 			if err := knownFormat(format); err != nil {
 				return err
 			}
-			var all []reports.Result
-			for _, name := range files {
-				results, warnings, err := reports.ReadFile(name)
-				if err != nil {
-					return err
-				}
-				for _, w := range warnings {
-					fmt.Fprintln(os.Stderr, "busbw: warning:", w)
-				}
-				all = append(all, results...)
-			}
-			if len(all) == 0 {
-				return fmt.Errorf("%s: no results in it", strings.Join(files, ", "))
-			}
-			if err := reports.Render(cmd.OutOrStdout(), format, all); err != nil {
-				return err
-			}
-			if plot {
-				if err := reports.Plot(cmd.OutOrStdout(), all); err != nil {
-					return err
-				}
-			}
-			if reports.Found(all) {
-				return errFound
-			}
-			return nil
+			return renderFiles(cmd.OutOrStdout(), cmd.ErrOrStderr(), files, format, plot)
 		},
 	}
 	cmd.Flags().StringVar(&format, "format", format, "one of "+strings.Join(reports.Formats(), ", "))
@@ -72,4 +49,34 @@ func knownFormat(format string) error {
 		}
 	}
 	return usageError{fmt.Errorf("unknown format %q; the formats are %s", format, strings.Join(reports.Formats(), ", "))}
+}
+
+// renderFiles renders the results of all files together. Wrong data is its error.
+func renderFiles(out, errs io.Writer, files []string, format string, plot bool) error {
+	var all []reports.Result
+	for _, name := range files {
+		results, warnings, err := imports.Load(name)
+		for _, w := range warnings {
+			fmt.Fprintln(errs, "busbw: warning:", w)
+		}
+		if err != nil {
+			return err
+		}
+		all = append(all, results...)
+	}
+	if len(all) == 0 {
+		return fmt.Errorf("%s: no results in it", strings.Join(files, ", "))
+	}
+	if err := reports.Render(out, format, all); err != nil {
+		return err
+	}
+	if plot {
+		if err := reports.Plot(out, all); err != nil {
+			return err
+		}
+	}
+	if reports.Found(all) {
+		return errFound
+	}
+	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
@@ -21,11 +22,18 @@ type screen struct {
 	live      *reports.Live // rows as sizes finish; nil unless the format is for people
 	format    string
 	bar       *progressbar.ProgressBar // nil unless errs is a terminal
+	cases     int                      // of this launch, and how many are done
+	done      int
+	launch    int
+	told      time.Time // when the last plain line of progress was written
 }
 
 func newScreen(out, errs io.Writer, f *runFlags) *screen {
 	s := &screen{out: out, errs: errs, format: f.format}
-	if f.format == "table" {
+	if f.format == "table" && f.perIter {
+		s.format = "detail" // which has the columns of -I
+	}
+	if f.format == "table" || f.format == "detail" {
 		s.live = reports.NewLive(out, f.perIter)
 	}
 	return s
@@ -41,6 +49,7 @@ func (s *screen) start(nodes []coordinator.PlanNode, facts []string, launch, cas
 			fmt.Fprintln(s.errs, f)
 		}
 	}
+	s.cases, s.done, s.launch, s.told = cases, 0, launch, time.Now()
 	if f, ok := s.errs.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		s.bar = progressbar.NewOptions(cases, progressbar.OptionSetWriter(s.errs), progressbar.OptionClearOnFinish(),
 			progressbar.OptionSetDescription(fmt.Sprintf("launch %d", launch)), progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(true))
@@ -60,8 +69,15 @@ func (s *screen) row(r reports.Result) {
 
 // skip counts a case that is not shown again.
 func (s *screen) skip() {
+	s.done++
 	if s.bar != nil {
 		s.bar.Add(1)
+		return
+	}
+	// Rows are progress enough where they are shown.
+	if s.live == nil && time.Since(s.told) > 10*time.Second {
+		s.told = time.Now()
+		fmt.Fprintf(s.errs, "launch %d: %d of %d sizes\n", s.launch, s.done, s.cases)
 	}
 }
 

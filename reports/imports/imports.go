@@ -146,7 +146,7 @@ func kind(head []byte) string {
 	t := bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")), " \t\r\n")
 	line, _, _ := bytes.Cut(t, []byte("\n"))
 	switch {
-	case bytes.HasPrefix(t, []byte(`{"format":`)):
+	case bytes.Contains(t, []byte(`{"format":`)):
 		return "records"
 	case bytes.HasPrefix(t, []byte(`{"log":`)): // a container engine's log
 		return "text"

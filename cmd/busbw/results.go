@@ -1,0 +1,163 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"busbw/reports"
+)
+
+func resultsCommand() *cobra.Command {
+	dir := "results"
+	cmd := &cobra.Command{
+		Use:   "results",
+		Short: "List, show, prune and archive the results of earlier runs",
+		Long: `List the results files of a folder, newest first: when, what, ranks and nodes,
+best busbw, wrong data. An index in the folder (index.json) saves reading the
+files again; it may be deleted at any time.`,
+		Example: `  busbw results
+  busbw results show 3f2a1b9c                # by the beginning of a run's id or a file's name
+  busbw results prune --keep 20 --dry-run
+  busbw results prune --older 720h
+  busbw results archive                      # zstd for plain files`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return listResults(cmd.OutOrStdout(), dir) },
+	}
+	cmd.PersistentFlags().StringVar(&dir, "dir", dir, "folder of results files")
+	cmd.AddCommand(showCommand(&dir), pruneCommand(&dir), archiveCommand(&dir))
+	return cmd
+}
+
+func listResults(out io.Writer, dir string) error {
+	all, err := reports.History(dir)
+	if err != nil {
+		return err
+	}
+	if len(all) == 0 {
+		return fmt.Errorf("%s: no results files (.jsonl, .jsonl.zst)", dir)
+	}
+	text, err := reports.HistoryTable(all)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(out, text)
+	return err
+}
+
+func showCommand(dir *string) *cobra.Command {
+	format := "table"
+	cmd := &cobra.Command{
+		Use:     "show RUN",
+		Short:   "Render one run of the folder",
+		Example: "  busbw results show 3f2a1b9c --format detail",
+		Args:    oneArg("RUN, the beginning of a run's id or of a file's name"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := knownFormat(format); err != nil {
+				return err
+			}
+			file, err := reports.Find(*dir, args[0])
+			if err != nil {
+				return err
+			}
+			return renderFiles(cmd.OutOrStdout(), cmd.ErrOrStderr(), []string{file}, format, false)
+		},
+	}
+	cmd.Flags().StringVar(&format, "format", format, "one of "+strings.Join(reports.Formats(), ", "))
+	return cmd
+}
+
+func pruneCommand(dir *string) *cobra.Command {
+	keep, older, dry := 0, time.Duration(0), false
+	cmd := &cobra.Command{
+		Use:   "prune",
+		Short: "Delete old results files",
+		Long: `Delete the results files beyond the newest --keep, or those older than --older;
+with both, a file must be both. Files that cannot be read are kept.`,
+		Example: "  busbw results prune --keep 20 --dry-run\n  busbw results prune --older 720h --keep 10",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if keep < 0 || older < 0 || !cmd.Flags().Changed("keep") && !cmd.Flags().Changed("older") {
+				return usageError{errors.New("say what to delete: --keep N (at least 0), --older DURATION (720h is 30 days), or both")}
+			}
+			all, err := reports.History(*dir)
+			if err != nil {
+				return err
+			}
+			n, bytes := 0, int64(0)
+			for i, e := range all {
+				if i < keep || e.Problem != "" || older > 0 && time.Since(e.Time) < older {
+					continue
+				}
+				n, bytes = n+1, bytes+e.Size
+				fmt.Fprintln(cmd.OutOrStdout(), filepath.Join(*dir, e.File))
+				if dry {
+					continue
+				}
+				if err := os.Remove(filepath.Join(*dir, e.File)); err != nil {
+					return fmt.Errorf("prune: %w", err)
+				}
+			}
+			what := "deleted"
+			if dry {
+				what = "would be deleted"
+			}
+			fmt.Fprintf(cmd.ErrOrStderr(), "%d of %d files %s, %.1f MB\n", n, len(all), what, float64(bytes)/1e6)
+			if dry || n == 0 {
+				return nil
+			}
+			_, err = reports.History(*dir) // the index
+			return err
+		},
+	}
+	cmd.Flags().IntVar(&keep, "keep", 0, "keep the newest N files")
+	cmd.Flags().DurationVar(&older, "older", 0, "delete only files older than this, for example 720h")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "say what would be deleted")
+	return cmd
+}
+
+func archiveCommand(dir *string) *cobra.Command {
+	return &cobra.Command{
+		Use:     "archive",
+		Short:   "Compress plain results files with zstd",
+		Example: "  busbw results archive --dir results",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			all, err := reports.History(*dir)
+			if err != nil {
+				return err
+			}
+			n, total := 0, int64(0)
+			for _, e := range all {
+				if !strings.HasSuffix(e.File, ".jsonl") || e.Problem != "" {
+					continue
+				}
+				archive, saved, err := reports.Archive(*dir, e.File)
+				if err != nil {
+					return err
+				}
+				fmt.Fprintln(cmd.OutOrStdout(), filepath.Join(*dir, archive))
+				n, total = n+1, total+saved
+			}
+			fmt.Fprintf(cmd.ErrOrStderr(), "%d files archived, %.1f MB saved\n", n, float64(total)/1e6)
+			_, err = reports.History(*dir)
+			return err
+		},
+	}
+}
+
+// oneArg wants exactly one argument, which what names.
+func oneArg(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return usageError{fmt.Errorf("%s takes one argument, %s; got %d", cmd.CommandPath(), what, len(args))}
+		}
+		return nil
+	}
+}

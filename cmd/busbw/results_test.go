@@ -1,0 +1,82 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"busbw/reports"
+)
+
+func TestResultsFolder(t *testing.T) {
+	cmd, _, errs := command(t, "results")
+	if err := cmd.Run(); code(err) != exitFail || !strings.Contains(errs.String(), "no folder results") {
+		t.Errorf("%v %s", err, errs)
+	}
+	dir := t.TempDir()
+	text, err := os.ReadFile("../../reports/imports/testdata/hostname-with-blank.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := func(args ...string) (int, string) {
+		t.Helper()
+		cmd, out, errs := command(t, args...)
+		cmd.Dir, cmd.Stdin = dir, strings.NewReader(string(text))
+		return code(cmd.Run()), out.String() + errs.String()
+	}
+	for _, name := range []string{"a.jsonl", "b.jsonl"} {
+		if c, out := in("import", "-", "-o", "results/"+name); c != exitFine {
+			t.Fatal(out)
+		}
+	}
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"results"}, exitFine, "480.1 GB/s"},
+		{[]string{"results", "show", "a.jsonl"}, exitFine, "8 GiB"},
+		{[]string{"results", "show", "zz"}, exitFail, `no run or file "zz"`},
+		{[]string{"results", "show"}, exitUsage, "takes one argument"},
+		{[]string{"results", "prune"}, exitUsage, "--keep"},
+		{[]string{"results", "prune", "--keep", "1", "--dry-run"}, exitFine, "1 of 2 files would be deleted"},
+		{[]string{"results", "archive"}, exitFine, "2 files archived"},
+		{[]string{"results", "prune", "--keep", "1"}, exitFine, "1 of 2 files deleted"},
+		{[]string{"report", "results/nothing.jsonl"}, exitFail, "nothing.jsonl"},
+		{[]string{"import", "-", "-o", "/dev/full"}, exitFail, "/dev/full is a device"},
+	} {
+		if got, out := in(c.args...); got != c.code || !strings.Contains(out, c.want) {
+			t.Errorf("%q: exit %d, want %d and %q in\n%s", c.args, got, c.code, c.want, out)
+		}
+	}
+	left, err := reports.History(filepath.Join(dir, "results"))
+	if err != nil || len(left) != 1 || !strings.HasSuffix(left[0].File, ".zst") {
+		t.Errorf("%+v, %v", left, err)
+	}
+}
+
+// A reader that has seen enough, as head, ends a report without a word.
+func TestClosedPipe(t *testing.T) {
+	cmd, _, errs := command(t, "report", "--format", "csv", filepath.Join(mustAbs(t, "../../reports/imports/testdata"), "step-sweep-odd-sizes.txt"))
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+	cmd.Stdout = w
+	cmd.Run() // by its signal
+	w.Close()
+	if s := errs.String(); strings.Contains(s, "pipe") || strings.Contains(s, "goroutine") {
+		t.Errorf("%s", s)
+	}
+}
+
+func mustAbs(t *testing.T, name string) string {
+	t.Helper()
+	p, err := filepath.Abs(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
