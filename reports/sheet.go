@@ -81,11 +81,14 @@ func (s *sheet) head(b *bytes.Buffer, varies []string) {
 	if f.InPlace {
 		place = "in place"
 	}
-	fmt.Fprintf(b, "%s %s, %s", name(f.Op), strings.TrimSpace(name(f.Dtype)+" "+name(f.Redop)), place)
+	fmt.Fprintf(b, "%s, %s", strings.Join(strings.Fields(name(f.Op)+" "+name(f.Dtype)+" "+name(f.Redop)), " "), place)
 	if f.Root != nil {
 		fmt.Fprintf(b, ", root %d", *f.Root)
 	}
-	fmt.Fprintf(b, ", %s, %s engine", name(f.Mode), name(f.Engine))
+	if f.Mode != "" {
+		fmt.Fprintf(b, ", %s", name(f.Mode))
+	}
+	fmt.Fprintf(b, ", %s engine", name(f.Engine))
 	if f.Memory != "" {
 		fmt.Fprintf(b, ", %s memory", name(f.Memory))
 	}

@@ -49,6 +49,7 @@ type World struct {
 	Wrong     *int64   // as printed
 	Failed    bool     // the tool says FAILED
 	Notes     []string // what is to be known of its rows
+	pasted    bool     // a row of a table that people made from several runs
 }
 
 // What can be said of a world as a whole.

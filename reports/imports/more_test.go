@@ -144,7 +144,7 @@ func TestSeparateWorlds(t *testing.T) {
 	}
 	// One after another, on different hosts: two runs, which may be meant.
 	got, _ := importText(t, strings.Join(append(worlds[0], worlds[1]...), "\n")+"\n")
-	if len(got.Worlds) != 2 || got.Worlds[0].Hosts[0] != "node-a" || got.Worlds[1].Hosts[0] != "node-bb" {
+	if len(got.Worlds) != 2 || got.Worlds[0].Hosts[0] != "node-a" || got.Worlds[1].Hosts[0] != "node-bb" || got.Bad() || len(got.Findings) != 1 || !strings.Contains(got.Findings[0].Got, "2 runs of the same test one after another") {
 		t.Errorf("%+v", got)
 	}
 }

@@ -16,6 +16,7 @@ func (s *stream) record(g *group, sh *share, beside int) error {
 		w.Tool = "rccl-tests"
 	}
 	if sh.label != "" {
+		w.pasted = true
 		w.Notes = append(w.Notes, fmt.Sprintf("not a table as nccl-tests prints it: the column %q before the size is kept as a label, %s", strings.Join(g.layout.lead[:g.layout.labels()], " "), sh.label))
 	}
 	if sh.how != "" {
@@ -293,9 +294,9 @@ func headings(r *reports.Result, sh *share) {
 // separate says what several worlds of one text are: the tests of one launch
 // that never met, or runs one after another.
 func (l *log) separate() {
-	beside, tags, lone := 0, 0, 0
+	beside, tags := 0, 0
 	for _, w := range l.Worlds {
-		if w.Beside > 1 && strings.HasSuffix(w.Tool, "l-tests") && !strings.Contains(strings.Join(w.Notes, " "), "as a label") {
+		if w.Beside > 1 && strings.HasSuffix(w.Tool, "l-tests") && !w.pasted {
 			beside++
 		}
 	}
@@ -303,19 +304,37 @@ func (l *log) separate() {
 		if s.tag != "" && s.tests > 0 {
 			tags++
 		}
-		if s.tests == 1 {
-			lone++
-		}
 	}
-	n := max(beside, tags)
-	if n < 2 {
+	if n := max(beside, tags); n > 1 {
+		what := fmt.Sprintf("%d separate worlds ran at the same time", n)
+		if r := l.Worlds[0].Ranks; r[0] > 0 && r[0] == r[1] {
+			what = fmt.Sprintf("%d separate runs of%s, not one of %d", n, rankRange(" ", r[0], r[0]), n*r[0])
+		}
+		l.neverMet(reports.Fail, what, fmt.Sprintf("rank 0 comes %d times", n),
+			"the ranks never formed one communicator, so nothing was measured between these worlds: build nccl-tests with MPI=1, and start it with the launcher of the same MPI library")
 		return
 	}
-	what := fmt.Sprintf("%d separate worlds ran at the same time", n)
-	if r := l.Worlds[0].Ranks; r[0] > 0 && r[0] == r[1] {
-		what = fmt.Sprintf("%d separate runs of%s, not one of %d", n, rankRange(" ", r[0], r[0]), n*r[0])
+	if n := l.alike(); n > 1 {
+		l.neverMet(reports.Warn, fmt.Sprintf("%d runs of the same test one after another, each on a host of its own", n), "each begins with rank 0",
+			"if one run over all hosts was meant, the ranks never formed one communicator: build nccl-tests with MPI=1, and start it with the launcher of the same MPI library")
 	}
-	l.Findings = append([]reports.Finding{{ID: "separate-worlds", Verdict: reports.Fail, Subject: "the launch", Got: what, Want: "one communicator over all ranks",
-		Evidence: []reports.Evidence{{From: l.Name, Value: fmt.Sprintf("rank 0 comes %d times", n)}},
-		Remedy:   "the ranks never formed one communicator, so nothing was measured between these worlds: build nccl-tests with MPI=1, and start it with the launcher of the same MPI library"}}, l.Findings...)
+}
+
+func (l *log) neverMet(v reports.Verdict, got, evidence, remedy string) {
+	l.Findings = append([]reports.Finding{{ID: "separate-worlds", Verdict: v, Subject: "the launch", Got: got, Want: "one communicator over all ranks",
+		Evidence: []reports.Evidence{{From: l.Name, Value: evidence}}, Remedy: remedy}}, l.Findings...)
+}
+
+// alike is how many worlds a text holds if all are the same test, each on one
+// host that no other has; else 0.
+func (l *log) alike() int {
+	hosts := map[string]bool{}
+	for i := range l.Worlds {
+		w, first := &l.Worlds[i], &l.Worlds[0]
+		if !strings.HasSuffix(w.Tool, "l-tests") || len(w.Hosts) != 1 || hosts[w.Hosts[0]] || w.Op != first.Op || w.Rows != first.Rows || w.Ranks != first.Ranks {
+			return 0
+		}
+		hosts[w.Hosts[0]] = true
+	}
+	return len(l.Worlds)
 }
