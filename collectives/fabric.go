@@ -1,9 +1,6 @@
 package collectives
 
-import (
-	"fmt"
-	"slices"
-)
+import "fmt"
 
 // Class is what a path does in the alpha-beta model: a message of b bytes has
 // arrived Alpha + b/bandwidth after it was sent.
@@ -112,32 +109,48 @@ func (f *Fabric) period(p, ranks int) int {
 	if p == 0 || ranks%p != 0 {
 		return 0
 	}
+	node, nic, leaf := numbered(f.Node), numbered(f.NIC), numbered(f.Leaf)
 	for k := p; k <= ranks/2; k += p {
-		if ranks%k == 0 && moves(f.Node, k) && moves(f.NIC, k) && moves(f.Leaf, k) {
+		if ranks%k == 0 && moves(node, k) && moves(nic, k) && moves(leaf, k) {
 			return k
 		}
 	}
 	return 0
 }
 
-// moves says whether what r and q share, r+k and q+k share too.
-func moves(of []int, k int) bool {
-	if of == nil || k%len(of) == 0 {
+// numbered is the same sharing with the numbers from 0 on, in order of
+// appearance; nil where all share one.
+func numbered(of []int) []int32 {
+	number := map[int]int32{}
+	out := make([]int32, len(of))
+	for r, x := range of {
+		n, ok := number[x]
+		if !ok {
+			n = int32(len(number))
+			number[x] = n
+		}
+		out[r] = n
+	}
+	if len(number) < 2 {
+		return nil
+	}
+	return out
+}
+
+// moves says whether what r and q share, and only that, r+k and q+k share too.
+// If what r has always becomes one thing, k moves things to things; as it moves
+// all ranks to all ranks, no two things then become one.
+func moves(of []int32, k int) bool {
+	if of == nil {
 		return true
 	}
-	if !slices.ContainsFunc(of, func(x int) bool { return x != of[0] }) {
-		return true
-	}
-	to, from := map[int]int{}, map[int]int{}
+	to := make([]int32, len(of)) // one more than what a thing becomes
 	for r, x := range of {
 		y := of[(r+k)%len(of)]
-		if t, ok := to[x]; ok && t != y {
+		if to[x] != 0 && to[x] != y+1 {
 			return false
 		}
-		if t, ok := from[y]; ok && t != x {
-			return false
-		}
-		to[x], from[y] = y, x
+		to[x] = y + 1
 	}
 	return true
 }

@@ -72,6 +72,7 @@ A worker runs on each node; workers find each other by gossip; busbw run drives 
 		membersCommand(),
 		linkCommand(),
 		reportCommand(),
+		planCommand(),
 		compareCommand(),
 		sweepCommand(),
 		importCommand(),

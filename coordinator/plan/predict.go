@@ -1,0 +1,197 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"busbw/collectives"
+)
+
+// Prediction is the time of one operation of one size on so many nodes.
+type Prediction struct {
+	Op           collectives.Op
+	Algorithm    string
+	Nodes, Ranks int
+	Bytes        int64
+	Seconds      float64
+	Low, High    float64 // s: with all numbers at the better and at the worse end
+	Terms        []Term  // what the time consists of, most first
+	Extrapolated []string
+}
+
+// Term is a share of the time: how much of it would go if that were for nothing.
+type Term struct {
+	Name  string
+	Share float64
+}
+
+// ErrTooLarge is a simulation that would take too long.
+var ErrTooLarge = errors.New("too many steps to simulate")
+
+// Best are the algorithms among which Fastest looks: those of an operation that
+// a network can stand. The others send n times the bytes or from all to all.
+func Best(op collectives.Op) []string {
+	names := collectives.Algorithms(op)
+	if op != collectives.AllReduce {
+		return names
+	}
+	return slices.DeleteFunc(names, func(n string) bool { return n == "oneshot" || n == "direct" })
+}
+
+// Fastest predicts with the algorithm that takes least time. skipped says which
+// could not be simulated.
+func (m *Machine) Fastest(op collectives.Op, bytes int64, nodes int) (p Prediction, skipped []string, err error) {
+	least := math.Inf(1)
+	for _, name := range Best(op) {
+		s, serr := m.study(op, name, bytes, nodes)
+		var t float64
+		if serr == nil {
+			t, serr = s.time(middle, nil)
+		}
+		switch {
+		case errors.Is(serr, ErrTooLarge):
+			skipped = append(skipped, name)
+		case serr != nil:
+			return p, nil, serr
+		case t < least:
+			least, p.Algorithm = t, name
+		}
+	}
+	if p.Algorithm == "" {
+		return p, skipped, fmt.Errorf("%s of %d B on %d nodes: %w, whatever the algorithm", op, bytes, nodes, ErrTooLarge)
+	}
+	p, err = m.Predict(op, p.Algorithm, bytes, nodes)
+	return p, skipped, err
+}
+
+// Predict is the time of S = bytes by one algorithm.
+func (m *Machine) Predict(op collectives.Op, algorithm string, bytes int64, nodes int) (Prediction, error) {
+	p := Prediction{Op: op, Algorithm: algorithm, Nodes: nodes, Ranks: nodes * m.GPUs, Bytes: bytes}
+	s, err := m.study(op, algorithm, bytes, nodes)
+	if err != nil {
+		return p, err
+	}
+	terms, err := s.terms()
+	if err != nil {
+		return p, err
+	}
+	cases := []simulation{{e: best}, {e: middle}, {e: worst}}
+	for _, t := range terms {
+		cases = append(cases, simulation{middle, t.change})
+	}
+	times, err := s.times(cases)
+	if err != nil {
+		return p, err
+	}
+	p.Low, p.Seconds, p.High = times[0], times[1], times[2]
+	p.Terms = shares(terms, times[1], times[3:])
+	if m.Measured != nil {
+		spread := m.Measured.spread(op, algorithm)
+		p.Low, p.High = min(p.Low*spread.Low, p.Seconds), max(p.High*spread.High, p.Seconds)
+		p.Extrapolated = m.Measured.beyond(p)
+	}
+	return p, nil
+}
+
+// study is one case, ready to be simulated under different assumptions.
+type study struct {
+	m         *Machine
+	op        collectives.Op
+	algorithm string
+	params    collectives.Params
+	bytes     int64
+	nodes     int
+	pieces    int
+	// few and more are pieces that are simulated instead of all: once a pipeline
+	// is full, every further piece takes the same time. 0: all are.
+	few, more int
+}
+
+// A simulation of this many steps takes some tenths of a second, and of mostSteps
+// some seconds.
+const (
+	fewSteps  = 1_000_000
+	mostSteps = 40_000_000
+)
+
+func (m *Machine) study(op collectives.Op, algorithm string, bytes int64, nodes int) (*study, error) {
+	if bytes < 1 {
+		return nil, fmt.Errorf("%s of %d B: want at least 1", op, bytes)
+	}
+	f, err := m.fabric(op, algorithm, nodes, middle)
+	if err != nil {
+		return nil, err
+	}
+	s := &study{m: m, op: op, algorithm: algorithm, bytes: bytes, nodes: nodes}
+	s.params = collectives.Params{Ranks: nodes * m.GPUs, Nodes: f.Node, Channels: m.Channels}
+	if op == collectives.AllToAll && s.params.Ranks > 40_000 {
+		return nil, fmt.Errorf("%s %s: %w", op, algorithm, ErrTooLarge)
+	}
+	s.pieces = max(collectives.Pieces(op, algorithm, s.params, bytes, m.Chunk), m.Channels)
+	steps, err := s.steps(s.pieces, f)
+	if err != nil {
+		return nil, err
+	}
+	// A tree is full after about as many pieces as it is deep. Where ranks are alike
+	// there are rings, which need not be shortened so.
+	full := 4 * int(math.Ceil(math.Log2(float64(s.params.Ranks+1))))
+	if sched, _, err := s.schedule(1); err == nil && sched.Shape().Period == 0 && steps > fewSteps && s.pieces > full {
+		s.more = max(full, int(fewSteps/steps*float64(s.pieces))) &^ 1
+		s.few = s.more / 2 &^ 1
+		if steps, err = s.steps(s.more, f); err != nil {
+			return nil, err
+		}
+	}
+	if steps > mostSteps {
+		return nil, fmt.Errorf("%s %s of %d B on %d nodes: %w (%.0f million)", op, algorithm, bytes, nodes, ErrTooLarge, steps/1e6)
+	}
+	return s, nil
+}
+
+func (s *study) schedule(pieces int) (collectives.Schedule, int64, error) {
+	p := s.params
+	p.Pieces = pieces
+	sched, err := collectives.New(s.op, s.algorithm, p)
+	return sched, int64(float64(s.bytes) * float64(pieces) / float64(s.pieces)), err
+}
+
+func (s *study) steps(pieces int, f collectives.Fabric) (float64, error) {
+	sched, bytes, err := s.schedule(pieces)
+	if err != nil {
+		return 0, err
+	}
+	return collectives.Steps(s.op, sched, bytes, f), nil
+}
+
+// time simulates the case at one end of the ranges, on a fabric that change has
+// altered.
+func (s *study) time(e end, change func(*collectives.Fabric)) (float64, error) {
+	f, err := s.m.fabric(s.op, s.algorithm, s.nodes, e)
+	if err != nil {
+		return 0, err
+	}
+	if change != nil {
+		change(&f)
+	}
+	of := func(pieces int) (float64, error) {
+		sched, bytes, err := s.schedule(pieces)
+		if err != nil {
+			return 0, err
+		}
+		return collectives.Simulate(s.op, sched, bytes, f)
+	}
+	if s.more == 0 {
+		return of(s.pieces)
+	}
+	few, err := of(s.few)
+	if err != nil {
+		return 0, err
+	}
+	more, err := of(s.more)
+	if err != nil {
+		return 0, err
+	}
+	return more + (more-few)/float64(s.more-s.few)*float64(s.pieces-s.more), nil
+}
