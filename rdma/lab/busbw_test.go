@@ -188,7 +188,7 @@ func TestBusbwFaults(t *testing.T) {
 			script: long("killed") + long("off"),
 			during: map[int]string{2: begun("killed") + "for p in /proc/[0-9]*; do grep -q runner $p/cmdline && kill -9 ${p#/proc/}; done; " + begun("off") + "poweroff -f;"},
 		}, []string{"node 1 (node2): its runner was killed by signal 9", "killed STATUS 1", "node 1 (node2): no sign of life|transport retry counter exceeded|ended the connection", "off STATUS 1"}, []string{"killed", "off"}},
-		{"link down", cluster{script: long("down"), during: map[int]string{1: begun("down") + "ip link set eth0 down;"}},
+		{"link down", cluster{script: long("down") + "ip link set eth0 up; sleep 1", during: map[int]string{1: begun("down") + "ip link set eth0 down;"}},
 			[]string{"node 0 (node1)", "rxe0 port 1 reported PORT_ERR: the link went down", "down STATUS 1"}, []string{"down"}},
 		{"less than all", cluster{
 			script: fmt.Sprintf(run, "locked") + "--sizes 8,8M; echo locked STATUS $?; touch /out/next; sleep 2; " +
