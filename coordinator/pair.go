@@ -94,16 +94,16 @@ func (p *PairSweep) Open(ctx context.Context, session doer, settings map[string]
 	if err != nil {
 		return nil, err
 	}
-	var without []error
+	var without []string
 	for i, r := range replies {
 		if r.RDMA.None != "" || len(r.RDMA.Rails) == 0 {
-			without = append(without, fmt.Errorf("%s has no RDMA: %s", NodeName(p.Nodes, i), clean(r.RDMA.None, 400)))
+			without = append(without, fmt.Sprintf("%s has no RDMA: %s", NodeName(p.Nodes, i), clean(r.RDMA.None, 400)))
 			continue
 		}
 		p.rails = append(p.rails, r.RDMA.Rails[0])
 	}
 	if len(without) > 0 {
-		return nil, fmt.Errorf("link tests need an active RDMA port on every member, and %d of %d have none: %w", len(without), len(replies), errors.Join(without[:min(8, len(without))]...))
+		return nil, fmt.Errorf("link tests need an active RDMA port on every member, and %d of %d have none: %s", len(without), len(replies), strings.Join(without[:min(8, len(without))], "; "))
 	}
 	facts = p.agree(replies)
 	if p.verbs == nil {
