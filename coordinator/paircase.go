@@ -24,7 +24,7 @@ const (
 // PairCase is a test of disjoint pairs, all at the same time, with bytes in
 // each direction that has data.
 func (r *Request) PairCase(nodes []PlanNode, pairs []reports.Pair, d Direction, bytes int64) (Case, error) {
-	c := Case{scope: PairScope, op: collectives.Broadcast, auto: true, bytes: bytes, pairs: pairs}
+	c := Case{scope: PairScope, op: collectives.Broadcast, auto: true, bytes: bytes, apart: true, pairs: pairs}
 	root := 0
 	switch d {
 	case Both:

@@ -84,6 +84,7 @@ type Case struct {
 	count   int64
 	inPlace bool
 	groups  [][]int
+	apart   bool           // the groups are the case's own, not those of the scope
 	pairs   []reports.Pair // of scope "pairs": what each group is
 	params  collectives.Params
 	pieces  int

@@ -75,7 +75,7 @@ func (s *Sweep) Measure(ctx context.Context, c Case) (reports.Result, error) {
 		Root: c.params.Root, Count: c.count, InPlace: c.inPlace, Pieces: c.pieces, Channels: c.params.Channels,
 		Rotate: s.req.Rotate, Huge: s.req.Huge, Addrs: s.addrs, Machines: s.machines, Verbs: s.verbs != nil,
 	}
-	if c.pairs != nil {
+	if c.apart {
 		body.Groups = c.groups
 	}
 	heavy := grace + time.Duration(float64(c.bytes)/100e6*float64(time.Second)) // touch and fill at 100 MB/s at worst

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"busbw/collectives"
 	"busbw/coordinator"
 	"busbw/reports"
 )
@@ -53,6 +54,31 @@ func TestPairsLeaveOthersOut(t *testing.T) {
 	}
 	if r, err := s.Measure(t.Context(), cases[0]); err != nil || r.Wrong == nil || *r.Wrong != 0 {
 		t.Errorf("%s after the pairs: wrong %v, %v", cases[0], deref(r.Wrong), err)
+	}
+}
+
+// Blocks of nodes run at the same time; what fills no block sits it out.
+func TestBlocks(t *testing.T) {
+	plan := testPlan(nil, 2, 2, 2, 2, 2)
+	req := testRequest(t)
+	plan.Settings = req.Settings
+	p := newPipes(t, plan)
+	s := &coordinator.Sweep{Run: "test", Nodes: plan.Nodes, Source: "busbw test", Token: make([]byte, 32)}
+	if _, err := s.Open(t.Context(), p, req); err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range []int{1, 2, 5} {
+		c, err := req.BlockCase(plan.Nodes, k, collectives.AllReduce, 100_000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := s.Measure(t.Context(), c)
+		if err != nil || r.Wrong == nil || *r.Wrong != 0 || r.Groups != 5/k || r.Ranks != 2*k || len(r.RankP50) != r.Ranks*r.Groups {
+			t.Errorf("blocks of %d: wrong %v, %d groups of %d, %v", k, deref(r.Wrong), r.Groups, r.Ranks, err)
+		}
+	}
+	if _, err := req.BlockCase(plan.Nodes, 6, collectives.AllReduce, 100_000); err == nil {
+		t.Error("blocks of 6 among 5 nodes: no error")
 	}
 }
 

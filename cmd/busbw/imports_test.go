@@ -18,9 +18,11 @@ func TestImportsGoOneWay(t *testing.T) {
 		"busbw/reports/imports":      {"busbw/collectives", "busbw/collectives/reduce", "busbw/reports"},
 		"busbw/rdma":                 {"busbw/collectives", "busbw/collectives/reduce"},
 		"busbw/worker/gpu":           {"busbw/collectives", "busbw/collectives/reduce"},
-		"busbw/coordinator":          {"busbw/collectives", "busbw/collectives/reduce", "busbw/reports"},
+		"busbw/coordinator/pairs":    {"busbw/collectives", "busbw/collectives/reduce", "busbw/reports"},
+		"busbw/coordinator/accept":   {"busbw/collectives", "busbw/collectives/reduce", "busbw/coordinator/pairs", "busbw/reports"},
+		"busbw/coordinator":          {"busbw/collectives", "busbw/collectives/reduce", "busbw/coordinator/pairs", "busbw/reports"},
 		"busbw/coordinator/plan":     {"busbw/collectives", "busbw/collectives/reduce", "busbw/reports"},
-		"busbw/worker":               {"busbw/collectives", "busbw/collectives/reduce", "busbw/coordinator", "busbw/rdma", "busbw/reports", "busbw/worker/nvml", "busbw/worker/topo"},
+		"busbw/worker":               {"busbw/collectives", "busbw/collectives/reduce", "busbw/coordinator", "busbw/rdma", "busbw/coordinator/pairs", "busbw/reports", "busbw/worker/nvml", "busbw/worker/topo"},
 		"busbw/worker/nvml":          {"busbw/collectives", "busbw/collectives/reduce", "busbw/reports"},
 		"busbw/worker/topo":          {"busbw/collectives", "busbw/collectives/reduce", "busbw/rdma", "busbw/reports"},
 	}

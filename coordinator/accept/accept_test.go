@@ -109,7 +109,7 @@ func TestDiagnosis(t *testing.T) {
 		{"late, slow and counting errors", 15.1, true, []reports.Finding{finding("n2", "rdma-counters", "mlx5_1 port 1", "1203 symbol errors")}, "cable, module or peer port", "high"},
 		{"trained low", 24, false, []reports.Finding{finding("n2", "rdma-port-rate", "mlx5_1 port 1", "200 Gb/s")}, "the port's own rate or state", "high"},
 		{"wrong socket", 36, false, []reports.Finding{finding("n2", "numa", "mlx5_1", "interrupts on node 1")}, "NUMA", "medium"},
-		{"half", 24, false, nil, "half of the width", "low"},
+		{"half", 24, false, nil, "about half of the width", "low"},
 		{"nothing", 40, false, nil, "not known", "low"},
 	} {
 		in := cluster(6, 4, map[[2]int]float64{{2, 1}: c.slow}, map[bool]map[[2]int]float64{true: late}[c.late])
@@ -235,5 +235,55 @@ func TestLearn(t *testing.T) {
 	}
 	if _, err := Learn("x", nil); !errors.Is(err, ErrProfile) {
 		t.Errorf("no results: %v", err)
+	}
+}
+
+// A profile is for one product; another one's nodes are no failures by it.
+func TestHardware(t *testing.T) {
+	p, err := Builtin("hgx-h100-ndr")
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := func(product string, gpus, links, nics int, gbps float64) reports.Topology {
+		x := reports.Topology{Node: "n0"}
+		for i := range gpus {
+			g := reports.GPU{Index: i, Name: product}
+			for k := range links {
+				up := true
+				g.NVLinks = append(g.NVLinks, reports.NVLink{Link: k, Up: &up})
+			}
+			x.GPUs = append(x.GPUs, g)
+		}
+		for i := range nics {
+			up := true
+			x.NICs = append(x.NICs, reports.NIC{Name: fmt.Sprintf("mlx5_%d", i), RDMA: true, Up: &up, Gbps: &gbps, Layer: "InfiniBand"})
+		}
+		return x
+	}
+	sxm := "NVIDIA H100 80GB HBM3"
+	for _, c := range []struct {
+		name  string
+		t     reports.Topology
+		worst reports.Verdict
+		fits  bool
+	}{
+		{"whole", node(sxm, 8, 18, 8, 400), reports.Pass, true},
+		{"a GPU is gone", node(sxm, 7, 18, 8, 400), reports.Fail, true},
+		{"links are down", node(sxm, 8, 17, 8, 400), reports.Fail, true},
+		{"ports at half rate", node(sxm, 8, 18, 8, 200), reports.Fail, true},
+		{"storage ports besides", node(sxm, 8, 18, 10, 400), reports.Pass, true},
+		{"another product", node("NVIDIA H100 NVL", 8, 12, 8, 400), reports.Unknown, false},
+		{"GPUs not known", reports.Topology{NoGPUs: "no driver", NoNICs: "none"}, reports.Unknown, true},
+	} {
+		fs, ok := p.Hardware(c.t)
+		got := reports.Pass
+		for _, f := range fs {
+			if f.Verdict == reports.Fail || f.Verdict == reports.Unknown && got != reports.Fail {
+				got = f.Verdict
+			}
+		}
+		if got != c.worst || ok != c.fits {
+			t.Errorf("%s: %s, fits %t: %+v", c.name, got, ok, fs)
+		}
 	}
 }

@@ -25,6 +25,9 @@ type Diagnosis struct {
 	Do      string   `json:"do"`
 }
 
+// NotKnown is the cause of what nothing explains.
+const NotKnown = "not known: nothing that was read explains it"
+
 // rule is one way in which evidence joins.
 type rule struct {
 	id, doc string
@@ -175,7 +178,7 @@ func (in *Input) port(c *pairs.Culprit) Diagnosis {
 		d.Do = "look at that port's lanes and the peer's receive errors; then swap the cable"
 	case in.part(&d, c.GBps):
 	default:
-		d.Cause, d.Sure = "not known: nothing that was read explains it", "low"
+		d.Cause, d.Sure = NotKnown, "low"
 		d.Do = "run busbw check on the node with its counters over some seconds of load; swap the cable with a good twin's and measure again: if the fault moves, it is the cable"
 	}
 	return d
@@ -291,10 +294,10 @@ func lesserSlot(gbps, typical float64) string {
 // part: half or a quarter of what others have.
 func (in *Input) part(d *Diagnosis, gb float64) bool {
 	for _, p := range []struct {
-		share float64
-		name  string
-	}{{0.5, "half"}, {0.25, "a quarter"}} {
-		if s := gb / in.typical(); math.Abs(s-p.share) < 0.07*p.share+0.02 {
+		from, to float64
+		name     string
+	}{{0.42, 0.60, "about half"}, {0.21, 0.29, "a quarter"}} {
+		if s := gb / in.typical(); s >= p.from && s <= p.to {
 			d.Cause, d.Sure = fmt.Sprintf("%s of the width: lanes of a port or a slot, or that share of the NICs, is missing", p.name), "low"
 			d.Do = "count the NICs in use; compare lanes of port and slot with a good twin's"
 			return true

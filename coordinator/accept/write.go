@@ -87,15 +87,8 @@ func (r *Report) Table(out io.Writer) error {
 			fmt.Fprintf(&b, "\n%s: %s: %s, want %s\n", f.Verdict, oneLine(f.Subject), oneLine(f.Got), oneLine(f.Want))
 		}
 	}
-	for _, d := range r.Diagnoses {
-		fmt.Fprintf(&b, "\ndiagnosis, %s: %s (sureness: %s)\n", oneLine(strings.TrimSpace(d.Node+" "+d.about())), oneLine(d.Cause), d.Sure)
-		for _, x := range d.Because {
-			fmt.Fprintf(&b, "  because: %s\n", oneLine(x))
-		}
-		for _, x := range d.Not {
-			fmt.Fprintf(&b, "  %s\n", oneLine(x))
-		}
-		fmt.Fprintf(&b, "  to do: %s\n", oneLine(d.Do))
+	if err := WriteDiagnoses(&b, r.Diagnoses); err != nil {
+		return err
 	}
 	b.WriteByte('\n')
 	for _, s := range r.Stages {
@@ -119,6 +112,20 @@ func (r *Report) Table(out io.Writer) error {
 		fmt.Fprintf(&b, "%d things are unknown: they were not measured, or could not be read (--format json lists them)\n", unknown)
 	}
 	fmt.Fprintf(&b, "%s: %d of %d nodes may go into service\n", strings.ToUpper(string(r.Verdict)), len(r.Passing()), len(r.Nodes))
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// WriteDiagnoses says what most likely is wrong, with the reasons.
+func WriteDiagnoses(out io.Writer, ds []Diagnosis) error {
+	var b strings.Builder
+	for _, d := range ds {
+		fmt.Fprintf(&b, "\ndiagnosis, %s: %s (sureness: %s)\n", oneLine(strings.TrimSpace(d.Node+" "+d.about())), oneLine(d.Cause), d.Sure)
+		for _, x := range slices.Concat(d.Because, d.Not) {
+			fmt.Fprintf(&b, "  because: %s\n", oneLine(x))
+		}
+		fmt.Fprintf(&b, "  to do: %s\n", oneLine(d.Do))
+	}
 	_, err := io.WriteString(out, b.String())
 	return err
 }

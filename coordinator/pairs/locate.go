@@ -78,6 +78,9 @@ func Judge(t *Table, l Limits) (*Report, error) {
 // hopeless is a margin at which nothing but a dead link would be seen.
 const hopeless = 0.6
 
+// beyond is the share of what counts as slow below which no scatter reaches.
+const beyond = 0.6
+
 // locator is the work on one way.
 type locator struct {
 	t      *Table
@@ -158,7 +161,7 @@ func (c *locator) blame(cu Culprit, units []int) {
 		c.taken[u] = true
 	}
 	cu.Want = c.lv.Slow
-	if c.lv.Noisy && c.lv.Absolute == 0 {
+	if c.lv.Noisy && c.lv.Absolute == 0 && cu.GBps > beyond*c.lv.Slow {
 		cu.Verdict, cu.Sure = reports.Warn, "low"
 		cu.Why = append(cu.Why, "the figures of all nodes scatter too much to be sure")
 	}

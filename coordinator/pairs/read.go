@@ -69,11 +69,14 @@ type textLine struct {
 }
 
 var (
-	railLine = regexp.MustCompile(`(?i)^\W*rail\W*(\d{1,3})\W*$`)
-	unitWord = regexp.MustCompile(`(?i)\b([GMK])(i?)(B|b|bit|bits|byte|bytes)(?:/s|ps|/sec)\b`)
-	valued   = regexp.MustCompile(`^(\d+(?:\.\d*)?|\.\d+)([A-Za-z/]*)$`)
-	hyphened = regexp.MustCompile(`^([^-]+)-([^-]+)$`)
-	between  = strings.NewReplacer(",", " ", ";", " ", "|", " ", "\t", " ", "=", " ", "<->", " ", "->", " ", "→", " ", "↔", " ", "–", " ", "<=>", " ")
+	railLine   = regexp.MustCompile(`(?i)^\W*rail\W*(\d{1,3})\W*$`)
+	unitWord   = regexp.MustCompile(`(?i)(?:\b|_)([GMK])(i?)(B|b|bit|bits|byte|bytes)_?(?:/s|ps|/sec)\b`)
+	valued     = regexp.MustCompile(`^(\d+(?:\.\d*)?|\.\d+)([A-Za-z/]*)$`)
+	hyphened   = regexp.MustCompile(`^([^-]+)-([^-]+)$`)
+	timeWord   = regexp.MustCompile(`(?i)\b(?:us|µs|usec|ms|latency)\b`)
+	fillers    = regexp.MustCompile(`(?i)^(?:busbw|algbw|bw|bandwidth|avg|average|peak|mean|median|with|and|to|:)$`)
+	lastNumber = regexp.MustCompile(`\d+$`)
+	between    = strings.NewReplacer(",", " ", ";", " ", "|", " ", "\t", " ", "=", " ", "<->", " ", "->", " ", "→", " ", "↔", " ", "–", " ", "<=>", " ")
 )
 
 func cut(n int, text string) textLine {
@@ -130,12 +133,14 @@ func (l textLine) isRow(head []string) bool {
 }
 
 type reader struct {
-	t     *Table
-	index map[string]int
-	unit  float64 // GB/s of a value without one
-	rail  int
-	arrow int // lines with an arrow
-	notes []string
+	t       *Table
+	index   map[string]int
+	unit    float64 // GB/s of a value without one
+	rail    int
+	times   bool     // values are times
+	arrow   int      // lines with an arrow
+	columns *columns // of a heading; nil: "a b value"
+	notes   []string
 }
 
 func (r *reader) node(name string) (int, error) {
@@ -148,49 +153,6 @@ func (r *reader) node(name string) (int, error) {
 	r.index[name] = len(r.t.Nodes)
 	r.t.Nodes = append(r.t.Nodes, name)
 	return r.index[name], nil
-}
-
-// units takes the unit that a heading names.
-func (r *reader) units(s string) bool {
-	f, ok := unitOf(s)
-	if ok {
-		r.unit = f
-	}
-	return ok
-}
-
-// unitOf is the factor to GB/s of the unit that a text names.
-func unitOf(s string) (float64, bool) {
-	m := unitWord.FindStringSubmatch(s)
-	if m == nil {
-		return 0, false
-	}
-	k := strings.ToUpper(m[1])
-	f := map[string]float64{"G": 1, "M": 1e-3, "K": 1e-6}[k]
-	if m[2] != "" {
-		f *= map[string]float64{"G": 1.073741824, "M": 1.048576, "K": 1.024}[k]
-	}
-	if m[3] == "b" || strings.HasPrefix(strings.ToLower(m[3]), "bit") {
-		f /= 8
-	}
-	return f, true
-}
-
-// value is a number with or without its unit.
-func (r *reader) value(s string) (float64, bool) {
-	m := valued.FindStringSubmatch(s)
-	if m == nil {
-		return 0, false
-	}
-	v, err := strconv.ParseFloat(m[1], 64)
-	if err != nil {
-		return 0, false
-	}
-	if m[2] == "" {
-		return v * r.unit, true
-	}
-	f, ok := unitOf("x " + m[2])
-	return v * f, ok
 }
 
 // line is a line outside of tables.
@@ -207,6 +169,9 @@ func (r *reader) line(l textLine) error {
 		r.units(l.remark)
 		return nil
 	}
+	if r.head(l) {
+		return nil
+	}
 	var names, values []string
 	is := func(i int) bool {
 		if i >= len(l.fields) {
@@ -215,7 +180,21 @@ func (r *reader) line(l textLine) error {
 		_, ok := r.value(l.fields[i])
 		return ok
 	}
-	if m := hyphened.FindStringSubmatch(l.fields[0]); is(2) {
+	if r.columns == nil && len(l.fields) > 3 { // "a with b: busbw 48"
+		l.fields = append(l.fields[:1:1], slices.DeleteFunc(slices.Clone(l.fields[1:]), fillers.MatchString)...)
+	}
+	rail := r.rail
+	if c := r.columns; c != nil && len(l.fields) >= c.width && is(c.value) {
+		names, values = []string{l.fields[c.a], l.fields[c.b]}, l.fields[c.value:]
+		if c.rail >= 0 {
+			m := lastNumber.FindString(l.fields[c.rail])
+			n, err := strconv.Atoi(m)
+			if err != nil || n >= MaxRails {
+				return fmt.Errorf("rail %q: want a number up to %d", l.fields[c.rail], MaxRails-1)
+			}
+			r.rail = n
+		}
+	} else if m := hyphened.FindStringSubmatch(l.fields[0]); is(2) {
 		names, values = l.fields[:2], l.fields[2:]
 	} else if m != nil && is(1) { // "1-2 25"
 		names, values = m[1:], l.fields[1:]
@@ -233,7 +212,9 @@ func (r *reader) line(l textLine) error {
 	}
 	v, _ := r.value(values[0])
 	r.unit = unit
-	return r.add(l, names[0], names[1], v)
+	err := r.add(l, names[0], names[1], v)
+	r.rail = rail
+	return err
 }
 
 func (r *reader) pass(l textLine, why string) {
@@ -251,7 +232,7 @@ func (r *reader) add(l textLine, from, to string, v float64) error {
 	switch {
 	case err != nil:
 		return err
-	case a == b:
+	case a == b, r.times:
 		return nil // the diagonal
 	case v <= 0:
 		r.pass(l, "a value that is no bandwidth")

@@ -71,6 +71,7 @@ func TestReadForms(t *testing.T) {
 		{"numbered", strings.NewReplacer("a", "1", "b", "2", "c", "3", "d", "4", "e", "5").Replace("n/x a b c d e\na - 48 48 24 48\nb 48 - 48 24 48\nc 48 48 - 24 48\nd 48 48 48 - 48\ne 48 48 48 24 -\n"), "NIC or cable 4, receiving"},
 		{"bits", "src dst Gb/s\na b 384\na c 384\na d 192\nb c 384\nb d 192\nc d 192\na e 384\nb e 384\n", "node d"},
 		{"arrows", "a -> b: 48\nb -> a: 48\na -> c: 48\nc -> a: 30\nb -> c: 48\nc -> b: 30\nd -> a: 48\nc->d 30\nd->c 48\ne->a 48\nc->e: 30\n", "NIC or cable c, sending"},
+		{"columns", "idx,src,dst,hca,size,busbw_Gbps\n0,a,b,mlx5_0,8388608,390\n1,b,c,mlx5_0,8388608,390\n2,a,c,mlx5_0,8388608,390\n3,a,d,mlx5_0,8388608,390\n4,a,e,mlx5_0,8388608,390\n5,a,b,mlx5_1,8388608,190\n6,b,c,mlx5_1,8388608,190\n7,c,d,mlx5_1,8388608,390\n8,a,c,mlx5_1,8388608,390\n", "NIC or cable b rail 1"},
 		{"rails", "rail 0\na b 48\nc d 48\na c 48\nb d 48\na e 48\n== rail 1 ==\na b 24\nc d 48\na c 24\nb d 48\nd e 48\n", "NIC or cable a rail 1"},
 	} {
 		table := read(t, c.text)
@@ -82,7 +83,7 @@ func TestReadForms(t *testing.T) {
 			t.Errorf("%s: %s; want %s (%v)", c.name, got, c.want, table)
 		}
 	}
-	for text, gbps := range map[string]float64{"a b 98 Gb/s": 12.25, "a b 161Gbps": 20.125, "a,b,23.7": 23.7, "a b 1000 MiB/s": 1.048576, "a <-> b : 5 GB/s  # x": 5, "# MB/s\nnode-a node-b 500": 0.5} {
+	for text, gbps := range map[string]float64{"a b 98 Gb/s": 12.25, "a b 161Gbps": 20.125, "a,b,23.7": 23.7, "a with b: busbw 7 GB/s": 7, "a b 1000 MiB/s": 1.048576, "a <-> b : 5 GB/s  # x": 5, "# MB/s\nnode-a node-b 500": 0.5} {
 		if v := read(t, text).Bandwidth[0].Value; fmt.Sprintf("%.6f", v) != fmt.Sprintf("%.6f", gbps) {
 			t.Errorf("%q: %g GB/s, want %g", text, v, gbps)
 		}
@@ -107,4 +108,17 @@ func FuzzRead(f *testing.F) {
 			t.Fatalf("%v for %q", err, text)
 		}
 	})
+}
+
+// A program's matrices: the latencies among them are no bandwidths.
+func TestReadMatrices(t *testing.T) {
+	table := read(t, "Unidirectional Bandwidth Matrix (GB/s)\n   D\\D     0      1      2\n     0 1500.0  250.0  250.0\n     1  249.0 1500.0   20.0\n     2  250.0   21.0 1500.0\nLatency Matrix (us)\n   GPU     0      1      2\n     0   1.5  9.0  9.0\n     1   9.1  1.5  9.0\n     2   9.0  9.0  1.5\n")
+	if len(table.Bandwidth) != 6 || len(table.Nodes) != 3 {
+		t.Errorf("%+v", table)
+	}
+	for _, s := range table.Bandwidth {
+		if s.Value < 20 {
+			t.Errorf("%+v", s)
+		}
+	}
 }

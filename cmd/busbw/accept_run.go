@@ -1,0 +1,309 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"busbw/collectives"
+	"busbw/coordinator"
+	"busbw/coordinator/accept"
+	"busbw/coordinator/pairs"
+	"busbw/reports"
+)
+
+// acceptRun is an acceptance on its way.
+type acceptRun struct {
+	*launcher
+	flags *acceptFlags
+	req   *coordinator.Request
+	file  *resultFile
+	until time.Time
+	in    accept.Input
+}
+
+// run accepts nodes and writes the reports. What was done before an error or
+// an interruption is judged and kept.
+func (f *acceptFlags) run(ctx context.Context, out, errs io.Writer) (err error) {
+	req, err := f.request()
+	if err != nil {
+		return usageError{err}
+	}
+	id := newID()
+	if f.out == "" {
+		f.out = filepath.Join("acceptance", time.Now().Format("20060102-150405")+"-"+id)
+	}
+	f.output = filepath.Join(f.out, "results.jsonl.zst")
+	file, err := f.openResults(id)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if cerr := file.Close(); err == nil {
+			err = cerr
+		}
+	}()
+	c, err := f.come(ctx, errs)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if lerr := c.leave(); err == nil {
+			err = lerr
+		}
+	}()
+	a := &acceptRun{launcher: &launcher{cluster: c, errs: errs, id: id, ranks: f.ranks}, flags: f, req: req, file: file, until: time.Now().Add(f.budget)}
+	a.in.Profile = f.wanted
+	end := a.all(ctx)
+	rep := accept.Judge(a.in)
+	if err := f.write(out, errs, rep); err != nil {
+		return err
+	}
+	switch {
+	case errors.Is(end, context.Canceled):
+		return errors.New("interrupted: this is what was found until then")
+	case end != nil:
+		return end
+	case rep.Verdict == reports.Fail || len(rep.Failing()) > 0:
+		return errFound
+	}
+	return nil
+}
+
+// come gathers the workers; fewer than --nodes are not an end.
+func (f *acceptFlags) come(ctx context.Context, errs io.Writer) (*cluster, error) {
+	if f.cluster.join == nil || f.nodes == 0 {
+		return f.gather(ctx, errs)
+	}
+	c, err := f.cluster.enter(ctx, errs)
+	if err != nil {
+		return nil, err
+	}
+	wait, cancel := context.WithTimeout(ctx, f.wait)
+	defer cancel()
+	ws, err := c.WaitWorkers(wait, f.nodes, func(have int) { fmt.Fprintf(errs, "%d of %d workers are there\n", have, f.nodes) })
+	if len(ws) == 0 || ctx.Err() != nil {
+		c.Close()
+		return nil, err
+	}
+	return &cluster{c, ws, c.Close}, nil
+}
+
+// all goes through the stages.
+func (a *acceptRun) all(ctx context.Context) error {
+	members := a.members()
+	end := "" // why nothing more is begun
+	for _, s := range []struct {
+		name string
+		run  func(context.Context, []coordinator.Member) ([]coordinator.Member, error)
+	}{
+		{"devices", a.checks},
+		{"each node by itself", a.single},
+		{"pairs", a.pairs},
+		{"collectives", a.collectives},
+	} {
+		stage := accept.Stage{Name: s.name}
+		switch {
+		case end != "":
+			stage.Why = end
+		case ctx.Err() != nil:
+			stage.Why = "interrupted"
+		case time.Now().After(a.until):
+			stage.Why = fmt.Sprintf("the time budget of %s was used up", a.flags.budget)
+		default:
+			fmt.Fprintf(a.errs, "%s: %d nodes\n", s.name, len(members))
+			began := time.Now()
+			left, err := s.run(ctx, members)
+			stage.Seconds = time.Since(began).Seconds()
+			var no *pointless
+			var wrong *wrongProfile
+			if errors.As(err, &wrong) {
+				end = wrong.why
+			}
+			stage.Ran = err == nil
+			if err != nil {
+				stage.Why = err.Error()
+			}
+			if left != nil {
+				members = left
+			}
+			if err != nil && !errors.As(err, &no) && end == "" && !errors.Is(err, coordinator.ErrBudget) {
+				// A stage that could not be carried out leaves the others their chance.
+				fmt.Fprintf(a.errs, "%s: %v\n", s.name, err)
+			}
+		}
+		a.in.Stages = append(a.in.Stages, stage)
+		a.in.Findings = append(a.in.Findings, a.lost...)
+		a.lost = nil
+	}
+	return ctx.Err()
+}
+
+// pointless is why a stage was not begun.
+type pointless struct{ why string }
+
+func (p *pointless) Error() string { return p.why }
+
+// members names who came, and who should have.
+func (a *acceptRun) members() []coordinator.Member {
+	f := a.flags
+	for _, m := range a.cluster.members {
+		a.in.Nodes = append(a.in.Nodes, m.Host)
+	}
+	for _, e := range f.expect {
+		if !slices.ContainsFunc(a.in.Nodes, func(n string) bool { return n == e || strings.HasPrefix(n, e+".") }) {
+			a.in.Nodes = append(a.in.Nodes, e)
+			a.in.Findings = append(a.in.Findings, reports.Finding{ID: "member", Verdict: reports.Fail, Node: e, Subject: "worker", Got: "it never joined", Want: "a member of the cluster",
+				Remedy: "is the node up, and busbw worker running on it with the same secret?"})
+		}
+	}
+	if n := len(a.cluster.members); n < f.nodes {
+		a.in.Findings = append(a.in.Findings, reports.Finding{ID: "member", Verdict: reports.Fail, Subject: "workers", Got: fmt.Sprintf("%d came", n), Want: fmt.Sprintf("%d (--nodes)", f.nodes),
+			Remedy: "busbw members shows who is there; --expect names who should be"})
+	}
+	return a.cluster.members
+}
+
+// single measures each node by itself, all at once.
+func (a *acceptRun) single(ctx context.Context, members []coordinator.Member) ([]coordinator.Member, error) {
+	for _, m := range members {
+		if n := a.ranksOf(m); n < 2 {
+			return nil, &pointless{fmt.Sprintf("node %s has one rank: nothing moves inside it", m.Host)}
+		}
+	}
+	return a.launch(ctx, members, a.req, func(ctx context.Context, s *coordinator.Sweep) error {
+		return a.blocks(ctx, s, 1, collectives.AllReduce, int64(a.flags.bytes))
+	})
+}
+
+func (a *acceptRun) ranksOf(m coordinator.Member) int {
+	if a.ranks > 0 {
+		return a.ranks
+	}
+	return m.Ranks
+}
+
+// blocks measures one operation over all blocks of k nodes and keeps it.
+func (a *acceptRun) blocks(ctx context.Context, s *coordinator.Sweep, k int, op collectives.Op, bytes int64) error {
+	c, err := a.req.BlockCase(s.Nodes, k, op, bytes)
+	if err != nil {
+		return err
+	}
+	r, err := s.Measure(ctx, c)
+	if err != nil {
+		return err
+	}
+	return a.keep(r)
+}
+
+func (a *acceptRun) keep(r reports.Result) error {
+	a.in.Results = append(a.in.Results, r)
+	return a.file.write(r)
+}
+
+// pairs measures all pairs, and what looks slow again.
+func (a *acceptRun) pairs(ctx context.Context, members []coordinator.Member) ([]coordinator.Member, error) {
+	if len(members) < 2 {
+		return nil, &pointless{"pairs need two nodes"}
+	}
+	f := a.flags
+	p := &pairRun{launcher: a.launcher, flags: &f.pairFlags, req: a.req, file: a.file, until: a.until}
+	p.limits = func(link, memory string) pairs.Limits {
+		l := f.wanted.PairLimits(link, memory, int64(f.bytes))
+		if f.least > 0 || f.both > 0 {
+			l = f.pairFlags.limits()
+		}
+		return l
+	}
+	left, err := p.measure(ctx, members)
+	a.in.Table, a.in.Pairs = p.table, p.report
+	a.in.Results = append(a.in.Results, p.all...)
+	return left, err
+}
+
+// collectives measures growing blocks of the nodes that have not failed, up to
+// all of them.
+func (a *acceptRun) collectives(ctx context.Context, members []coordinator.Member) ([]coordinator.Member, error) {
+	so := accept.Judge(a.in)
+	bad := so.Failing()
+	good := slices.DeleteFunc(slices.Clone(members), func(m coordinator.Member) bool {
+		name, _, _ := strings.Cut(m.Host, ".")
+		return slices.Contains(bad, name)
+	})
+	if len(good) < 2 {
+		return nil, &pointless{fmt.Sprintf("%d nodes have not failed: collectives need two", len(good))}
+	}
+	if n := len(members) - len(good); n > 0 {
+		fmt.Fprintf(a.errs, "collectives: without %d nodes that failed\n", n)
+	}
+	_, err := a.launch(ctx, good, a.req, func(ctx context.Context, s *coordinator.Sweep) error {
+		for _, op := range []collectives.Op{collectives.AllReduce, collectives.Broadcast, collectives.AllGather} {
+			k := len(s.Nodes)
+			if op == collectives.AllReduce {
+				k = min(2, k)
+			}
+			for ; ; k = min(2*k, len(s.Nodes)) {
+				if time.Now().After(a.until) {
+					return coordinator.ErrBudget
+				}
+				if err := a.blocks(ctx, s, k, op, int64(a.flags.bytes)); err != nil {
+					return err
+				}
+				if k == len(s.Nodes) {
+					break
+				}
+			}
+		}
+		return nil
+	})
+	return nil, err
+}
+
+// write leaves the reports in --out, and prints one.
+func (f *acceptFlags) write(out, errs io.Writer, rep *accept.Report) error {
+	lines := func(names []string) func(io.Writer) error {
+		return func(w io.Writer) error {
+			for _, n := range names {
+				if _, err := fmt.Fprintln(w, n); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+	}
+	asJSON := func(w io.Writer) error {
+		enc := json.NewEncoder(w)
+		enc.SetIndent("", "  ")
+		return enc.Encode(rep)
+	}
+	junit := func(w io.Writer) error { return reports.WriteFindings(w, "junit", rep.Findings()) }
+	for name, write := range map[string]func(io.Writer) error{
+		"passing_nodes.txt": lines(rep.Passing()), "failing_nodes.txt": lines(rep.Failing()),
+		"report.json": asJSON, "report.md": rep.Markdown, "junit.xml": junit,
+	} {
+		file, err := os.Create(filepath.Join(f.out, name))
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(write(file), file.Close()); err != nil {
+			return fmt.Errorf("%s: %w", file.Name(), err)
+		}
+	}
+	fmt.Fprintf(errs, "reports are in %s\n", f.out)
+	switch f.format {
+	case "json":
+		return asJSON(out)
+	case "md":
+		return rep.Markdown(out)
+	case "junit":
+		return junit(out)
+	}
+	return rep.Table(out)
+}

@@ -1,0 +1,213 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
+
+	"busbw/coordinator"
+	"busbw/coordinator/pairs"
+	"busbw/reports"
+)
+
+// pairRun is a pair test of a cluster on its way: what it runs on, and what is
+// known so far.
+type pairRun struct {
+	*launcher
+	flags  *pairFlags
+	req    *coordinator.Request
+	limits func(link, memory string) pairs.Limits
+	file   *resultFile
+	until  time.Time
+
+	all    []reports.Result // of the last launch
+	table  *pairs.Table
+	report *pairs.Report
+}
+
+// run measures the pairs of a cluster and reports on them.
+func (f *pairFlags) run(ctx context.Context, out, errs io.Writer) (err error) {
+	req, err := f.request()
+	if err != nil {
+		return usageError{err}
+	}
+	id := newID()
+	file, err := f.openResults(id)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if cerr := file.Close(); err == nil {
+			err = cerr
+		}
+	}()
+	c, err := f.gather(ctx, errs)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if lerr := c.leave(); err == nil {
+			err = lerr
+		}
+	}()
+	l := &launcher{cluster: c, errs: errs, id: id, ranks: f.ranks}
+	p := &pairRun{launcher: l, flags: f, req: req, limits: func(_, _ string) pairs.Limits { return f.limits() }, file: file, until: time.Now().Add(f.budget)}
+	_, end := p.measure(ctx, c.members)
+	if p.report == nil {
+		return end
+	}
+	if file.n > 0 {
+		fmt.Fprintf(errs, "%d results kept in %s; busbw pairs --from judges them again\n", file.n, file.path)
+	}
+	if err := f.show(out, p.table, p.report, p.all, p.lost); err != nil {
+		return err
+	}
+	switch {
+	case errors.Is(end, context.Canceled):
+		return errors.New("interrupted: this is what was measured until then")
+	case end != nil:
+		return end
+	case len(p.report.Culprits)+len(p.lost) > 0:
+		return errFound
+	}
+	return nil
+}
+
+// measure runs pair tests on members, and returns who took part.
+func (p *pairRun) measure(ctx context.Context, members []coordinator.Member) ([]coordinator.Member, error) {
+	return p.launch(ctx, members, p.req, p.pairs)
+}
+
+// pairs is one launch: all rounds, then the suspects again. What was measured
+// is judged, however the launch ends.
+func (p *pairRun) pairs(ctx context.Context, sweep *coordinator.Sweep) error {
+	nodes := sweep.Nodes
+	if len(nodes) < 2 {
+		return fmt.Errorf("pairs need two nodes, and %d can be measured", len(nodes))
+	}
+	var hosts []string
+	for _, n := range nodes {
+		hosts = append(hosts, n.Host)
+	}
+	rounds := p.flags.rounds
+	if rounds == 0 && len(nodes) > manyNodes {
+		rounds = 12
+	}
+	fmt.Fprintf(p.errs, "pairs of %d nodes: %d rounds\n", len(nodes), len(pairs.Rounds(len(nodes), rounds)))
+	bar := p.bar()
+	done := 0
+	test := &coordinator.PairRounds{
+		Sweep: sweep, Request: p.req, Bytes: int64(p.flags.bytes), Rounds: rounds, Limits: p.limits, Leaf: p.flags.leavesOf(hosts), Until: p.until,
+		Keep: func(r reports.Result, expected int) error {
+			if done++; bar != nil {
+				bar.ChangeMax(expected)
+				bar.Set(done)
+			}
+			return p.file.write(r)
+		},
+	}
+	all, err := test.Measure(ctx)
+	if err != nil && !errors.Is(err, coordinator.ErrBudget) {
+		return errors.Join(err, p.judgeSome(all, test.Leaf))
+	}
+	var rerr error
+	p.table, p.report, p.all, rerr = test.Settle(ctx, all)
+	if p.report != nil && err != nil {
+		p.report.Notes = append(p.report.Notes, err.Error())
+	}
+	if bar != nil {
+		bar.Clear()
+	}
+	return rerr
+}
+
+// judgeSome judges what an interrupted launch measured, if it is enough.
+func (p *pairRun) judgeSome(all []reports.Result, leaf []string) error {
+	t, notes, err := pairs.FromResults(all)
+	if errors.Is(err, pairs.ErrNoPairs) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	t.Leaf, p.all = leaf, all
+	r, err := pairs.Judge(t, p.limits(all[0].Link, all[0].Memory))
+	if err != nil {
+		return err
+	}
+	r.Notes = append(r.Notes, notes...)
+	p.table, p.report = t, r
+	return nil
+}
+
+func (p *pairRun) bar() *progressbar.ProgressBar {
+	f, ok := p.errs.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return nil
+	}
+	return progressbar.NewOptions(1, progressbar.OptionSetWriter(p.errs), progressbar.OptionClearOnFinish(),
+		progressbar.OptionSetDescription("pairs"), progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(true))
+}
+
+// judge reads figures that exist and reports on them.
+func (f *pairFlags) judge(in io.Reader, out, errs io.Writer) error {
+	t, notes, err := readPairs(f.from, in)
+	if err != nil {
+		return err
+	}
+	t.Leaf = f.leavesOf(t.Nodes)
+	l := f.limits()
+	r, err := pairs.Judge(t, l)
+	if err != nil {
+		return err
+	}
+	r.Notes = append(r.Notes, notes...)
+	if err := f.show(out, t, r, nil, nil); err != nil {
+		return err
+	}
+	if len(r.Culprits) > 0 {
+		return errFound
+	}
+	return nil
+}
+
+// readPairs reads a results file or a text table.
+func readPairs(name string, in io.Reader) (*pairs.Table, []string, error) {
+	if name != "-" {
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, nil, fmt.Errorf("--from: %w", err)
+		}
+		defer file.Close()
+		in = file
+	}
+	head := bufio.NewReader(in)
+	first, _ := head.Peek(4)
+	if !bytes.Equal(first, []byte{0x28, 0xb5, 0x2f, 0xfd}) && !bytes.HasPrefix(first, []byte("{")) { // zstd, or JSON
+		t, notes, err := pairs.Read(head)
+		if err != nil {
+			err = fmt.Errorf("--from %s: %w", name, err)
+		}
+		return t, notes, err
+	}
+	if name == "-" {
+		return nil, nil, errors.New("--from -: standard input takes a text table; give a results file by its name")
+	}
+	results, warnings, err := reports.ReadFile(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	t, notes, err := pairs.FromResults(results)
+	if err != nil {
+		err = fmt.Errorf("--from %s: %w", name, err)
+	}
+	return t, append(warnings, notes...), err
+}

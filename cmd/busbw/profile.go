@@ -1,0 +1,137 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"busbw/coordinator/accept"
+	"busbw/reports"
+)
+
+func profileCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "profile",
+		Short: "List, show and learn what nodes of a kind must reach",
+		Long: `A profile says what nodes of one kind have and must reach: each limit with the
+size that it holds for and its source. busbw accept --profile judges by it.`,
+		Example: `  busbw profile list
+  busbw profile show hgx-h100-ndr > mine.yaml     # to change it
+  busbw profile learn results/20261130-101500-3f2a.jsonl.zst --name mine > mine.yaml`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usageError{fmt.Errorf("unknown %s %q; want list, show or learn", cmd.CommandPath(), args[0])}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(profileList(), profileShow(), profileLearn())
+	for _, c := range cmd.Commands() {
+		c.SetFlagErrorFunc(flagError)
+	}
+	return cmd
+}
+
+func profileList() *cobra.Command {
+	return &cobra.Command{
+		Use: "list", Short: "List the profiles of the program", Example: "  busbw profile list", Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+			fmt.Fprintln(w, "NAME\tLIMITS\tNODES OF IT")
+			for _, n := range accept.Names() {
+				p, err := accept.Builtin(n)
+				if err != nil {
+					return err
+				}
+				fmt.Fprintf(w, "%s\t%d\t%s\n", n, len(p.Limits), p.Title)
+			}
+			return w.Flush()
+		},
+	}
+}
+
+func profileShow() *cobra.Command {
+	return &cobra.Command{
+		Use: "show NAME", Short: "Show a profile of the program as YAML", Example: "  busbw profile show hgx-a100-hdr",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usageError{fmt.Errorf("%s takes one name; the profiles are %s", cmd.CommandPath(), strings.Join(accept.Names(), ", "))}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			text, err := accept.Text(args[0])
+			if err != nil {
+				return usageError{err}
+			}
+			_, err = cmd.OutOrStdout().Write(text)
+			return err
+		},
+	}
+}
+
+func profileLearn() *cobra.Command {
+	name := ""
+	cmd := &cobra.Command{
+		Use: "learn FILE…", Short: "Make a profile of results from nodes that are known to be good",
+		Long: `Make a profile of results from nodes that are known to be good: what busbw run,
+pairs and accept write. Each limit is the median less what chance takes off it,
+at least 5 %. Results that accuse a node are refused.`,
+		Example: "  busbw profile learn acceptance/results.jsonl.zst --name mine > mine.yaml",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usageError{fmt.Errorf("%s needs a results file", cmd.CommandPath())}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var all []reports.Result
+			for _, a := range args {
+				rs, warnings, err := reports.ReadFile(a)
+				if err != nil {
+					return err
+				}
+				for _, w := range warnings {
+					fmt.Fprintln(cmd.ErrOrStderr(), "busbw: warning:", w)
+				}
+				all = append(all, rs...)
+			}
+			p, err := accept.Learn(name, all)
+			if err != nil {
+				return err
+			}
+			text, err := p.YAML()
+			if err != nil {
+				return err
+			}
+			_, err = cmd.OutOrStdout().Write(text)
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&name, "name", "learned", "name of the profile, without blanks")
+	return cmd
+}
+
+// readProfile is a profile by its name, or from a file: one with a / or a dot
+// in its name.
+func readProfile(name string) (*accept.Profile, error) {
+	if !strings.ContainsRune(name, filepath.Separator) && !strings.Contains(name, ".") {
+		return accept.Builtin(name)
+	}
+	in, err := os.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("--profile %s: no such file; the profiles of the program are %s", name, strings.Join(accept.Names(), ", "))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--profile: %w", err)
+	}
+	defer in.Close()
+	return accept.Parse(in, name)
+}

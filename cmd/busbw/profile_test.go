@@ -1,0 +1,31 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestProfile(t *testing.T) {
+	out, _, status := ran(t, "profile", "list")
+	if status != exitFine || !strings.Contains(out, "hgx-h100-ndr") {
+		t.Errorf("exit %d: %s", status, out)
+	}
+	out, _, status = ran(t, "profile", "show", "mi300x")
+	if status != exitFine || !strings.Contains(out, "source:") {
+		t.Errorf("exit %d: %s", status, out)
+	}
+	for _, args := range [][]string{{"profile", "show", "x"}, {"profile", "show"}, {"profile", "learn"}, {"profile", "delete"}} {
+		if _, errs, status := ran(t, args...); status != exitUsage {
+			t.Errorf("%q: exit %d: %s", args, status, errs)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "mine.yaml")
+	if err := os.WriteFile(file, []byte("name: mine\nlimits: [{test: pair, at_least: 1, unit: GB/s}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readProfile(file); err == nil || !strings.Contains(err.Error(), "source is missing") {
+		t.Errorf("a limit without a source: %v", err)
+	}
+}
