@@ -29,7 +29,7 @@ type pairFlags struct {
 
 const manyNodes = 32 // above, a dozen rounds are enough to find what is slow
 
-func pairFormats() []string { return []string{"table", "json"} }
+func pairFormats() []string { return []string{"table", "json", "junit"} }
 
 func pairsCommand() *cobra.Command {
 	f := pairFlags{bytes: 16 << 20}

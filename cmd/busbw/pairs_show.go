@@ -50,6 +50,9 @@ func (f *pairFlags) show(out io.Writer, t *pairs.Table, r *pairs.Report, results
 		}
 		return nil
 	}
+	if f.format == "junit" {
+		return reports.WriteFindings(out, f.format, append(accept.OfPairs(t.Nodes, r), lost...))
+	}
 	d := pairDocument{Verdict: r.Verdict(), Nodes: t.Nodes, Lost: lost, Report: r, Diagnoses: why, Pairs: []pairValue{}}
 	if len(lost) > 0 {
 		d.Verdict = reports.Fail

@@ -54,7 +54,7 @@ func Judge(in Input) *Report {
 	}
 	all = append(all, in.peers()...)
 	if in.Pairs != nil {
-		all = append(all, in.pairs()...)
+		all = append(all, OfPairs(in.Nodes, in.Pairs)...)
 	}
 	all = append(all, in.data()...)
 	for _, n := range in.Nodes {
@@ -122,11 +122,11 @@ func (r *Report) Findings() (out []reports.Finding) {
 	return append(out, r.Set...)
 }
 
-// pairs are the findings of the pair tests: every culprit, on each node that
+// OfPairs are the findings of the pair tests: every culprit, on each node that
 // must not go into service because of it; a pass for each node that is good.
-func (in *Input) pairs() (out []reports.Finding) {
-	fs := in.Pairs.Findings()
-	for i, c := range in.Pairs.Culprits {
+func OfPairs(nodes []string, r *pairs.Report) (out []reports.Finding) {
+	fs := r.Findings()
+	for i, c := range r.Culprits {
 		f := fs[i]
 		switch c.Kind {
 		case pairs.Leaf, pairs.Undecided, pairs.Path:
@@ -145,7 +145,7 @@ func (in *Input) pairs() (out []reports.Finding) {
 				out = append(out, f)
 			}
 		case pairs.All:
-			for _, n := range in.Nodes {
+			for _, n := range nodes {
 				g := f
 				g.Node = n
 				out = append(out, g)
@@ -154,10 +154,10 @@ func (in *Input) pairs() (out []reports.Finding) {
 			out = append(out, f)
 		}
 	}
-	for _, n := range in.Pairs.Good {
+	for _, n := range r.Good {
 		f := reports.Finding{ID: "pairs", Verdict: reports.Pass, Node: n, Subject: "all rails, with every partner"}
-		if len(in.Pairs.Levels) > 0 {
-			lv := in.Pairs.Levels[0]
+		if len(r.Levels) > 0 {
+			lv := r.Levels[0]
 			f.Got = fmt.Sprintf("typical of the cluster: %.2f GB/s %s", lv.Typical, lv.Way)
 			f.Want = fmt.Sprintf("at least %.2f GB/s: slow is %s", lv.Slow, lv.Reasoning)
 		}

@@ -89,6 +89,7 @@ func (t *Table) level(w Way, l Limits) (Level, bool) {
 
 // margin sets how far below the typical value is slow among peers.
 func (lv *Level) margin(share float64) {
+	share = min(share, hopeless)
 	lv.share = share
 	relative := lv.Typical * (1 - share)
 	lv.Odd, lv.Slow = relative, relative
@@ -98,7 +99,7 @@ func (lv *Level) margin(share float64) {
 		lv.Odd, lv.Slow = lv.Absolute, lv.Absolute
 		lv.Reasoning = fmt.Sprintf("below the limit of %s (%s); fewer than %d nodes are no measure of each other", rate(lv.Absolute), lv.source, fewNodes)
 	case lv.Below: // judged against each other; that all are below is said apart
-	case lv.Absolute > relative:
+	case lv.Absolute > 0 && lv.Absolute > relative:
 		lv.Slow = lv.Absolute
 		lv.Reasoning = fmt.Sprintf("below the limit of %s (%s)", rate(lv.Absolute), lv.source)
 	}

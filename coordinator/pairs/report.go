@@ -51,11 +51,14 @@ type Report struct {
 // Verdict of the whole table.
 func (r *Report) Verdict() reports.Verdict {
 	v := reports.Pass
+	if len(r.Good) == 0 {
+		v = reports.Unknown
+	}
 	for _, c := range r.Culprits {
 		switch {
 		case c.Verdict == reports.Fail:
 			return reports.Fail
-		case c.Verdict == reports.Warn || v == reports.Pass:
+		case c.Verdict == reports.Warn || v != reports.Warn:
 			v = c.Verdict
 		}
 	}

@@ -17,13 +17,20 @@ var ErrNoPairs = errors.New("no pair tests among the results: busbw pairs writes
 // small is the most bytes of a message whose time counts as latency.
 const small = 4096
 
-// FromResults makes a table of the pair tests among results. They must be of
-// the same nodes. Failed and wrong ones are left out, with a note.
+// FromResults makes a table of the pair tests among results: those of the last
+// launch, since one that lost a node was begun again without it. Failed and
+// wrong ones are left out, with a note.
 func FromResults(results []reports.Result) (*Table, []string, error) {
 	t := &Table{Rails: 1}
 	var notes []string
+	var last *reports.Result
+	for i := range results {
+		if results[i].Scope == Scope && len(results[i].Pairs) > 0 {
+			last = &results[i]
+		}
+	}
 	for _, r := range results {
-		if r.Scope != Scope || len(r.Pairs) == 0 {
+		if r.Scope != Scope || len(r.Pairs) == 0 || r.Run != last.Run || r.Launch != last.Launch {
 			continue
 		}
 		if t.Nodes == nil {

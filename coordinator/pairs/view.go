@@ -43,7 +43,10 @@ func (r *Report) Text(w io.Writer, t *Table, colour bool) error {
 		}
 		fmt.Fprintf(&b, "      to do: %s\n", c.remedy())
 	}
-	if len(r.Culprits) == 0 {
+	switch {
+	case len(r.Culprits) == 0 && len(r.Good) == 0:
+		b.WriteString("nothing stands out, and the figures scatter too much to call any node good\n")
+	case len(r.Culprits) == 0:
 		b.WriteString("no slow node, NIC, cable or path was found\n")
 	}
 	if len(r.Good) > 0 && len(r.Good) < len(t.Nodes) {
