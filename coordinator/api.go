@@ -10,11 +10,15 @@ import "time"
 //	DELETE /v1/job/{id}           stop the runner → 204 when it is gone
 //	GET    /v1/node               → NodeInfo
 //	GET    /v1/topo               → reports.Topology
+//	GET    /v1/check              → NodeCheck; ?watch=1s&gbps=400
+//	GET    /v1/time               → {"time": the node's clock}
 const (
-	PathJob  = "/v1/job"
-	PathNode = "/v1/node"
-	PathTopo = "/v1/topo"
-	KindPing = "ping"
+	PathJob   = "/v1/job"
+	PathNode  = "/v1/node"
+	PathTopo  = "/v1/topo"
+	PathCheck = "/v1/check"
+	PathTime  = "/v1/time"
+	KindPing  = "ping"
 )
 
 // Bounds and times that both sides of the interface know.

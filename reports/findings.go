@@ -133,8 +133,7 @@ func findingTable(w io.Writer, fs []Finding) error {
 			fmt.Fprintf(w, "  do: %s\n", printable(f.Remedy))
 		}
 	}
-	_, err := fmt.Fprintf(w, "\n%s\n", Tally(fs))
-	return err
+	return nil
 }
 
 func findingJSON(w io.Writer, fs []Finding) error {

@@ -21,6 +21,7 @@ type agent struct {
 
 	asking   sync.Mutex    // the GPU driver
 	patience time.Duration // with it
+	checking sync.Mutex    // one check at a time
 
 	mu      sync.Mutex
 	job     *job // the latest; finished or not
@@ -50,6 +51,10 @@ func (a *agent) handler() http.Handler {
 	mux.HandleFunc("DELETE "+coordinator.PathJob+"/{id}", a.owned(a.remove))
 	mux.HandleFunc("GET "+coordinator.PathNode, a.node)
 	mux.HandleFunc("GET "+coordinator.PathTopo, a.topology)
+	mux.HandleFunc("GET "+coordinator.PathCheck, a.check)
+	mux.HandleFunc("GET "+coordinator.PathTime, func(w http.ResponseWriter, _ *http.Request) {
+		reply(w, map[string]time.Time{"time": time.Now()})
+	})
 	// A connection outlives the handshake that let it in, and maybe its
 	// owner's membership: every request is checked.
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

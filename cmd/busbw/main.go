@@ -71,6 +71,7 @@ A worker runs on each node; workers find each other by gossip; busbw run drives 
 		workerCommand(),
 		membersCommand(),
 		linkCommand(),
+		checkCommand(),
 		reportCommand(),
 		planCommand(),
 		compareCommand(),

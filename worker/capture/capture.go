@@ -41,8 +41,11 @@ func Read(r io.Reader, gbps float64) ([]reports.Finding, error) {
 func Judge(text string, gbps float64) []reports.Finding {
 	var out []reports.Finding
 	var gids []judge.GIDs
+	var ports []judge.Port
 	for _, s := range sections(text) {
-		out = append(out, readPorts(s, gbps)...)
+		list, fs := readPorts(s)
+		ports = append(ports, list...)
+		out = append(out, fs...)
 		out = append(out, readPKeys(s)...)
 		tables := readGIDs(s)
 		for _, t := range tables {
@@ -53,13 +56,18 @@ func Judge(text string, gbps float64) []reports.Finding {
 			out = append(out, read(s)...)
 		}
 	}
+	for _, f := range judge.Rates(ports, gbps) {
+		if f.Verdict != reports.Unknown { // an output without rates is no finding
+			out = append(out, f)
+		}
+	}
 	return append(out, judge.GIDAgreement(gids)...)
 }
 
 // readers are one for each kind of output besides ports and GIDs.
 func readers() []func(section) []reports.Finding {
 	return []func(section) []reports.Finding{
-		readLinkInfo, readCounters, readModules, readPCI, readNVLinks, readDirect, readGPUMemory, readLimits, readEvents, readAddresses, readHosts, readLaunch, readHealth,
+		readLinkInfo, readCounters, readModules, readPCI, readNVLinks, readDirect, readGPUMemory, readLimits, readEvents, readAddresses, readHosts, readLaunch, readHealth, readMessages, readSMI, readTopo,
 		func(s section) []reports.Finding {
 			out, _ := Kernel(s.text(), s.node, "kernel log")
 			return out

@@ -20,6 +20,7 @@ var (
 	gdrOn       = regexp.MustCompile(`(?i)via NET/(?:IB|[\w-]+)/\d+(?:\(\d+\))?/GDRDMA|GPU Direct RDMA Enabled for`)
 	ncclVersion = regexp.MustCompile(`NCCL(?: version)?:? +v?(\d+\.\d+(?:\.\d+)?)`)
 	ncclNet     = regexp.MustCompile(`NCCL INFO (?:NET/IB : Using|Using network IB)`)
+	cudaWorks   = regexp.MustCompile(`--use_cuda[ =]\S*\s+works`)
 	dmabufOn    = regexp.MustCompile(`(?i)(?:DMA-?BUF is (?:available|supported)|Using DMABUF)`)
 )
 
@@ -72,7 +73,7 @@ func readDirect(s section) []reports.Finding {
 	if _, m := s.grep(ncclNet); m != nil && !d.Used {
 		out[0].Evidence = append(out[0].Evidence, reports.Evidence{From: "NCCL", Value: "uses the RDMA network, which says nothing about GPUDirect (GDRDMA in its channel lines would)"})
 	}
-	if l, _ := s.grep(regexp.MustCompile(`--use_cuda[ =]\S*\s+works`)); l != "" {
+	if l, _ := s.grep(cudaWorks); l != "" {
 		out[0].Evidence = append(out[0].Evidence, reports.Evidence{From: "perftest", Value: strings.TrimSpace(l)})
 	}
 	return out

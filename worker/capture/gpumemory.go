@@ -12,6 +12,7 @@ var (
 	deviceName = regexp.MustCompile(`device name = \[([^\]]*)`)
 	usesDMABuf = regexp.MustCompile(`use_cuda_dmabuf|use_rocm_dmabuf`)
 	badAddress = regexp.MustCompile(`Bad address`)
+	consumer   = regexp.MustCompile(`(?i)geforce|RTX \d0\d\d`)
 	vgpu       = regexp.MustCompile(`-\d+[CQBA]$`)
 )
 
@@ -44,7 +45,7 @@ func readGPUMemory(s section) []reports.Finding {
 		errno = "14"
 	}
 	switch {
-	case regexp.MustCompile(`(?i)geforce|RTX \d0\d\d`).MatchString(product):
+	case consumer.MatchString(product):
 		f.Got += ": the driver of consumer GPUs does not support GPUDirect RDMA; a loaded module is necessary, not sufficient"
 		f.Remedy = "use a data centre or workstation GPU, or go through host memory"
 	case vgpu.MatchString(product):

@@ -24,20 +24,19 @@ type kernelEvent struct {
 	remedy  string
 }
 
-func kernelEvents() []kernelEvent {
-	return []kernelEvent{
-		{"kernel-module", regexp.MustCompile(`mlx5_core (\S+?):? .*(?:Cable unplugged|module \d+, Cable error|Cable error)`), reports.Fail, "the driver reports a cable or module as unplugged or faulty", "reseat or replace the cable or module"},
-		{"kernel-module", regexp.MustCompile(`mlx5_core (\S+?):? .*(?i:high temperature|over.?temperature)`), reports.Warn, "the driver reports a hot module", "look at the airflow of this cage"},
-		{"kernel-pcie-power", regexp.MustCompile(`mlx5_core (\S+?):? .*insufficient power on the PCIe slot`), reports.Warn, "the slot gives the card too little power", "look at the slot's power in the BIOS and at the card's own supply"},
-		{"kernel-pcie-bandwidth", regexp.MustCompile(`\w+ (\S+?): .*available PCIe bandwidth, limited by`), reports.Warn, "the driver reports less PCIe bandwidth than the card can use", "look at the link that the line names: reseat the card, BIOS, slot"},
-		{"kernel-device-stuck", regexp.MustCompile(`mlx5_core (\S+?):? .*(?:health poll failed|device's health compromised|Fatal error|assert_var)`), reports.Fail, "the device's firmware stopped", "reset the card (power cycle), update the firmware"},
-		{"kernel-link", regexp.MustCompile(`(?:mlx5_core|bnxt_en|ice|i40e) .*?(\w+): (?i:link down|NIC Link is Down)`), reports.Warn, "the link of an interface went down", "was it taken down on purpose? If not: cable, module or peer"},
-		{"kernel-aer", regexp.MustCompile(`(?i)(?:pcieport|AER).*?([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]).*(?:uncorrect|severity=uncorrected|\(fatal\))`), reports.Fail, "an uncorrected PCIe error", "reseat the card and its riser, then swap the card"},
-		{"kernel-aer-corrected", regexp.MustCompile(`(?i)(?:pcieport|AER|PCIe Bus Error).*?([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f])?.*severity=correct`), reports.Warn, "corrected PCIe errors", "if they go on under load: reseat the card and its riser"},
-		{"kernel-mce", regexp.MustCompile(`(?:mce: )?\[Hardware Error\]: (Machine check|CPU \d+|.*Uncorrected)`), reports.Warn, "a machine check", "look at the memory module or CPU that the log names (rasdaemon, BMC)"},
-		{"kernel-oom", regexp.MustCompile(`(?i)(?:out of memory: kill(?:ed)? process|oom-kill).*?(\d+ ?\([^)]*\))?`), reports.Warn, "a process was killed for lack of memory", "give the job more memory, or less to do"},
-		{"kernel-iommu", regexp.MustCompile(`(?i)(?:DMAR|AMD-Vi).*(?:fault|IO_PAGE_FAULT).*?([0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f])?`), reports.Warn, "the IOMMU refused an access of a device", "boot with iommu=pt; with GPU peer access look at ACS"},
-	}
+// kernelEvents are matched in this order; a line counts for the first only.
+var kernelEvents = []kernelEvent{
+	{"kernel-module", regexp.MustCompile(`mlx5_core (\S+?):? .*(?:Cable unplugged|module \d+, Cable error|Cable error)`), reports.Fail, "the driver reports a cable or module as unplugged or faulty", "reseat or replace the cable or module"},
+	{"kernel-module", regexp.MustCompile(`mlx5_core (\S+?):? .*(?i:high temperature|over.?temperature)`), reports.Warn, "the driver reports a hot module", "look at the airflow of this cage"},
+	{"kernel-pcie-power", regexp.MustCompile(`mlx5_core (\S+?):? .*insufficient power on the PCIe slot`), reports.Warn, "the slot gives the card too little power", "look at the slot's power in the BIOS and at the card's own supply"},
+	{"kernel-pcie-bandwidth", regexp.MustCompile(`\w+ (\S+?): .*available PCIe bandwidth, limited by`), reports.Warn, "the driver reports less PCIe bandwidth than the card can use", "look at the link that the line names: reseat the card, BIOS, slot"},
+	{"kernel-device-stuck", regexp.MustCompile(`mlx5_core (\S+?):? .*(?:health poll failed|device's health compromised|Fatal error|assert_var)`), reports.Fail, "the device's firmware stopped", "reset the card (power cycle), update the firmware"},
+	{"kernel-link", regexp.MustCompile(`(?:mlx5_core|bnxt_en|ice|i40e) .*?(\w+): (?i:link down|NIC Link is Down)`), reports.Warn, "the link of an interface went down", "was it taken down on purpose? If not: cable, module or peer"},
+	{"kernel-aer", regexp.MustCompile(`(?i)(?:pcieport|AER).*?([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]).*(?:uncorrect|severity=uncorrected|\(fatal\))`), reports.Fail, "an uncorrected PCIe error", "reseat the card and its riser, then swap the card"},
+	{"kernel-aer-corrected", regexp.MustCompile(`(?i)([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]): PCIe Bus Error: severity=correct`), reports.Warn, "corrected PCIe errors", "if they go on under load: reseat the card and its riser"},
+	{"kernel-mce", regexp.MustCompile(`(?:mce: )?\[Hardware Error\]: (Machine check|CPU \d+|.*Uncorrected)`), reports.Warn, "a machine check", "look at the memory module or CPU that the log names (rasdaemon, BMC)"},
+	{"kernel-oom", regexp.MustCompile(`(?i)out of memory: kill(?:ed)? process (\d+ ?\([^)]{0,64}\))`), reports.Warn, "a process was killed for lack of memory", "give the job more memory, or less to do"},
+	{"kernel-iommu", regexp.MustCompile(`(?i)(?:DMAR:.*(?:fault|device \[)|AMD-Vi:.*IO_PAGE_FAULT)`), reports.Warn, "the IOMMU refused an access of a device", "boot with iommu=pt; with GPU peer access look at ACS"},
 }
 
 // Kernel judges the lines of a kernel log. relevant is false where no line
@@ -47,14 +46,13 @@ func Kernel(text, node string, from judge.Origin) (out []reports.Finding, releva
 	type key struct{ id, subject string }
 	count := map[key]int{}
 	first := map[key]int{}
-	events := kernelEvents()
 	for line := range lines(text) {
 		if m := xidLine.FindStringSubmatch(line); m != nil {
 			code, _ := strconv.Atoi(m[2])
 			xs = append(xs, judge.Xid{PCI: strings.ToLower(pciAddr.FindString(m[1])), Code: code, Line: shorten(line)})
 			continue
 		}
-		for _, e := range events {
+		for _, e := range kernelEvents {
 			m := e.line.FindStringSubmatch(line)
 			if m == nil {
 				continue

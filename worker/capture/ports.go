@@ -27,7 +27,7 @@ type ports struct {
 	list  []*judge.Port
 	guids map[string]string // device → port GUID
 	kind  map[string]string // device → type
-	board map[string]string // device → system image GUID
+	board map[string]string // device → board
 }
 
 func (p *ports) at(device string, num int, from judge.Origin) *judge.Port {
@@ -100,7 +100,7 @@ func collectPorts(s section) *ports {
 			p.kind[device] = m[2]
 		case key == "vendorpartid":
 			p.kind[device] = "MT" + m[2]
-		case key == "systemimageguid" || key == "sysimageguid":
+		case key == "boardid":
 			p.board[device] = m[2]
 		case cur == nil:
 		case key == "portguid":
@@ -110,7 +110,7 @@ func collectPorts(s section) *ports {
 		}
 	}
 	for _, x := range p.list {
-		x.Type = p.kind[x.Device]
+		x.Type, x.Board = p.kind[x.Device], p.board[x.Device]
 	}
 	return p
 }
@@ -191,25 +191,21 @@ func integer(v string) *int {
 	return &i
 }
 
-func readPorts(s section, gbps float64) []reports.Finding {
+// readPorts judges the ports; their rates are compared when those of all
+// nodes are known.
+func readPorts(s section) (list []judge.Port, out []reports.Finding) {
 	p := collectPorts(s)
-	var list []judge.Port
 	for _, x := range p.list {
 		list = append(list, *x)
 	}
 	if list == nil {
-		return nil
+		return nil, nil
 	}
-	out := judge.States(list)
-	for _, f := range judge.Rates(list, gbps) {
-		if f.Verdict != reports.Unknown { // an output without rates is no finding
-			out = append(out, f)
-		}
-	}
+	out = judge.States(list)
 	for _, f := range judge.MTUs(list) {
 		if f.Verdict != reports.Unknown {
 			out = append(out, f)
 		}
 	}
-	return append(out, judge.SharedPorts(p.guids, s.node)...)
+	return list, append(out, judge.SharedPorts(p.guids, s.node)...)
 }

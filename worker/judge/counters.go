@@ -171,6 +171,9 @@ func (c Counters) once(f reports.Finding) reports.Finding {
 	if c.Before["port_xmit_wait"] > 0 && !slices.Contains(full, "port_xmit_wait") {
 		f.Got += "; port_xmit_wait is congestion, no error"
 	}
+	if slices.ContainsFunc(full, func(n string) bool { return slices.Contains(history, n) }) {
+		f.Verdict = reports.Warn
+	}
 	if len(full) > 0 {
 		f.Got += "; saturated: " + list(full)
 		f.Remedy = "clear the counters (perfquery -R) and read them twice, during traffic"

@@ -33,6 +33,7 @@ func GPUs(gpus []reports.GPU, why, node string) []reports.Finding {
 	}
 	slices.Sort(kinds)
 	f.Got = strings.Join(kinds, ", ")
+	f.Evidence = []reports.Evidence{{From: "GPUs shown", Value: f.Got}}
 	switch {
 	case len(kinds) > 1:
 		f.Verdict, f.Want, f.Remedy = reports.Warn, "one product", "exclude the others (CUDA_VISIBLE_DEVICES), or expect the speed of the slowest"
@@ -143,6 +144,7 @@ func GPUClocks(gpus []reports.GPU, from Origin, node string) []reports.Finding {
 		if g.Persistence != nil {
 			p := gpuFinding("gpu-persistence", node, g)
 			p.Got = map[bool]string{true: "on", false: "off"}[*g.Persistence]
+			p.Evidence = []reports.Evidence{from.of("persistence mode", p.Got)}
 			if !*g.Persistence {
 				p.Verdict, p.Want, p.Remedy = reports.Warn, "on", "start nvidia-persistenced: without it the driver loads anew for each job, and counters are lost"
 			}
@@ -150,7 +152,11 @@ func GPUClocks(gpus []reports.GPU, from Origin, node string) []reports.Finding {
 		}
 		p := gpuFinding("gpu-processes", node, g)
 		p.Got = "nobody else uses it"
+		if g.ProcessIDs == nil {
+			p.Verdict, p.Got = reports.NA, "no process is told"
+		}
 		if len(g.ProcessIDs) > 0 {
+			p.Evidence = []reports.Evidence{from.of("compute processes", trimPIDs(g.ProcessIDs))}
 			p.Verdict, p.Got, p.Want = reports.Warn, fmt.Sprintf("in use by processes %v", trimPIDs(g.ProcessIDs)), "nobody"
 			p.Remedy = "end them or wait: what is measured beside them is not the machine's speed"
 		}
@@ -158,6 +164,7 @@ func GPUClocks(gpus []reports.GPU, from Origin, node string) []reports.Finding {
 		if g.PCIeReplays != nil {
 			r := gpuFinding("gpu-pcie-replays", node, g)
 			r.Got = fmt.Sprintf("%d replays since the driver loaded", *g.PCIeReplays)
+			r.Evidence = []reports.Evidence{from.of("replay counter", *g.PCIeReplays)}
 			if *g.PCIeReplays > correctable {
 				r.Verdict, r.Want, r.Remedy = reports.Warn, fmt.Sprintf("at most %d", correctable), "reseat the GPU or its riser; watch whether the count grows during copies"
 			}

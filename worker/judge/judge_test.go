@@ -47,6 +47,7 @@ func TestStates(t *testing.T) {
 		{"training", ib(1, 4, 0, 0), "fail training"},
 		{"recovering", ib(4, 6, 3, 1), "fail retrains"},
 		{"no subnet manager", ib(2, 5, 0, 0), "fail no subnet manager"},
+		{"no subnet manager, physical state not told", ib(2, 0, 0xffff, 0), "fail no subnet manager"},
 		{"subnet manager gone wrong", ib(2, 5, 0, 7), "fail LID 7"},
 		{"armed", ib(3, 5, 3, 1), "warn"},
 		{"virtual function", ib(1, 5, 0xffff, 1), "fail virt_enabled"},
@@ -84,6 +85,9 @@ func TestRates(t *testing.T) {
 	expect(t, "one lane", Rates([]Port{port(100, 1)}, 0), "fail lanes")
 	expect(t, "lowest speed", Rates([]Port{port(10, 4)}, 0), "fail fell back")
 	expect(t, "profile", Rates([]Port{port(200, 4)}, 400), "fail")
+	unknown := port(10, 4)
+	unknown.Type = ""
+	expect(t, "lowest speed of an unknown card", Rates([]Port{unknown}, 0), "warn")
 	expect(t, "quarter", Rates([]Port{port(100, 4)}, 0), "warn")
 	// On RoCE the label is often wrong, and is not looked at.
 	e := port(100, 1)
@@ -225,7 +229,8 @@ func TestGPUs(t *testing.T) {
 	expect(t, "memory", GPUMemory([]reports.GPU{ok}, "NVML", ""), "pass")
 	hot, idle := h, h
 	hot.Throttle, idle.Throttle = []string{"hw_thermal_slowdown"}, []string{"gpu_idle"}
-	expect(t, "throttle", GPUClocks([]reports.GPU{hot}, "NVML", ""), "fail cooling", "pass")
+	expect(t, "throttle", GPUClocks([]reports.GPU{hot}, "NVML", ""), "fail cooling", "n/a")
+	idle.ProcessIDs = []int{}
 	expect(t, "idle", GPUClocks([]reports.GPU{idle}, "NVML", ""), "pass", "pass")
 	h.Fabric = &reports.Fabric{State: "completed", Status: "success"}
 	bad.Fabric = &reports.Fabric{State: "not_started"}

@@ -11,7 +11,7 @@ type Port struct {
 	Origin
 	Node, Device string
 	Num          int
-	Type         string // hca_type: "MT4129"
+	Type, Board  string // hca_type "MT4129", board_id "MT_0000000838"
 	PCI          string // "0000:3b:00.0"
 	State        int    // 1 down, 2 init, 3 armed, 4 active
 	Phys         int    // 1 sleep, 2 polling, 3 disabled, 4 training, 5 link up, 6 error recovery
@@ -118,7 +118,7 @@ func state(p Port) reports.Finding {
 		say("the link retrains after errors", "replace the cable or module, then swap the peer's port")
 	case p.active() && (p.Phys == 5 || p.Phys == 0):
 		f.Verdict, f.Got = reports.Pass, got
-	case p.Phys == 0:
+	case p.Phys == 0 && p.State == 1:
 		f.Got = got + ": the physical state is not told, so cable and subnet manager are both possible"
 		f.Remedy = "read the physical state (ibstat): LinkUp points at the subnet manager, anything else at cable, module or peer"
 	case p.ethernet():

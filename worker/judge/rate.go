@@ -28,11 +28,13 @@ func capable(kind string) float64 {
 }
 
 // Rates compares the rate of every active port with the wanted one (Gb/s; 0:
-// none is known), with the other ports and with what its type can do. The
-// rate of a port that is not active is stale, and no fault.
+// none is known), with the other ports of its kind (cards for storage are of
+// another board, and may run slower), of all nodes, and with
+// what its type can do. The rate of a port that is not active is stale, and no
+// fault.
 func Rates(ports []Port, want float64) []reports.Finding {
-	peers := map[string][]float64{} // node, layer → rates of the active ports
-	kin := func(p Port) string { return p.Node + " " + p.Layer + " " + p.Type }
+	peers := map[string][]float64{} // layer, type, board → rates of the active ports
+	kin := func(p Port) string { return p.Layer + " " + p.Type + " " + p.Board }
 	for _, p := range ports {
 		if p.active() && p.Gbps > 0 {
 			peers[kin(p)] = append(peers[kin(p)], p.Gbps)
@@ -84,6 +86,8 @@ func rate(p Port, want float64, peers []float64) reports.Finding {
 	case p.ib() && p.Gbps <= 10 && can >= 40:
 		f.Verdict, f.Want, f.Remedy = reports.Fail, fmt.Sprintf("up to %s Gb/s (type %s)", number(can), p.Type), remedy
 		f.Got += ": the link fell back to the lowest speed"
+	case p.ib() && p.Gbps <= 10 && can == 0 && want == 0:
+		f.Verdict, f.Want, f.Remedy = reports.Warn, "more than the lowest speed of InfiniBand", remedy+" (kernels older than the card show this too)"
 	case p.Gbps < best*0.99 && fast*2 > len(peers):
 		f.Verdict, f.Remedy = reports.Fail, remedy
 		f.Want = fmt.Sprintf("%s Gb/s, as %d of %d ports of its kind", number(best), fast, len(peers))
