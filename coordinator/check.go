@@ -22,7 +22,7 @@ type NodeCheck struct {
 
 // MaxWatch is the longest time between two readings of counters that a worker
 // is asked for: its answer must come within the time that calls have.
-const MaxWatch = 8 * time.Second
+const MaxWatch = 3 * time.Second
 
 // Bounds on what a node's answer may hold.
 const (

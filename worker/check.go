@@ -26,7 +26,8 @@ type CheckOptions struct {
 	Watch     time.Duration                    // between two readings of the port counters; 0: one reading
 	Gbps      float64                          // rate that ports should have; 0: not known
 	KernelLog string                           // "": from log files
-	Register  func(hca string) (bool, error)   // tries to register GPU memory with a NIC; nil: cannot be tried here
+	Probes    []Probe                          // what registering memory with each port showed; nil: not tried
+	NoProbes  string                           // why it was not tried, or failed
 	Progress  func(done, of int, check string) // before each check; may be nil
 }
 

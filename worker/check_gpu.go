@@ -121,21 +121,20 @@ func checkDirect(s *survey) []reports.Finding {
 			d.DMABuf = g.DMABuf
 		}
 	}
-	if s.opts.Register == nil {
-		return judge.Direct(d)
-	}
 	var out []reports.Finding
-	for _, h := range s.hcas {
-		x := d
-		ok, err := s.opts.Register(h.Name)
-		x.Subject = "GPUDirect RDMA of " + h.Name
-		switch {
-		case err == nil || ok:
-			x.Proved = &ok
-		default:
-			x.Proved, x.Why = new(bool), err.Error()
+	for _, p := range s.opts.Probes {
+		x, yes := d, p.GPU != ""
+		x.Subject = fmt.Sprintf("%s port %d", p.HCA, p.Port)
+		if x.Proved, x.Why = &yes, p.Why; yes {
+			x.How = p.GPU
 		}
 		out = append(out, judge.Direct(x)...)
+	}
+	if out == nil {
+		out = judge.Direct(d)
+		if s.opts.NoProbes != "" {
+			out[0].Evidence = append(out[0].Evidence, reports.Evidence{From: "registering", Value: s.opts.NoProbes})
+		}
 	}
 	return out
 }

@@ -34,7 +34,30 @@ func checkMemlock(s *survey) []reports.Finding {
 		m.Bytes = n
 	}
 	m.Privileged = privileged(s.text("proc/self/status"))
-	return judge.Locked(m)
+	for _, p := range s.opts.Probes {
+		if strings.Contains(p.Host, "cannot register") && m.Refused == "" {
+			m.Refused = p.Host
+		}
+	}
+	return append(judge.Locked(m), checkRegister(s)...)
+}
+
+// checkRegister reports what registering host memory with each port showed.
+func checkRegister(s *survey) []reports.Finding {
+	var out []reports.Finding
+	if s.opts.NoProbes != "" && len(s.hcas) > 0 {
+		out = append(out, finding("memlock-register", "registering memory", reports.Unknown, s.opts.NoProbes))
+	}
+	for _, p := range s.opts.Probes {
+		f := finding("memlock-register", fmt.Sprintf("%s port %d", p.HCA, p.Port), reports.Pass, fmt.Sprintf("%d MiB of host memory register", probeBytes>>20))
+		if p.Host != "" {
+			f.Verdict, f.Got, f.Want = reports.Fail, p.Host, f.Got
+			f.Remedy = "the message says what is missing: libibverbs and its provider, access to /dev/infiniband, or the limit on locked memory"
+			f.Evidence = evidence("libibverbs", p.Host)
+		}
+		out = append(out, f)
+	}
+	return out
 }
 
 // privileged: bit 14 of the effective capabilities is CAP_IPC_LOCK.

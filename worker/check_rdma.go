@@ -52,10 +52,23 @@ func (s *survey) ports() []judge.Port {
 			if j.Netdev != "" {
 				j.NetMTU, _ = s.number("sys/class/net/"+j.Netdev, "mtu")
 			}
+			if x := s.probe(h.Name, p.Num); x != nil {
+				j.MTU = x.MTU
+			}
 			out = append(out, j)
 		}
 	}
 	return out
+}
+
+// probe is what registering memory with a port showed; nil where it was not tried.
+func (s *survey) probe(hca string, port int) *Probe {
+	for i, p := range s.opts.Probes {
+		if p.HCA == hca && p.Port == port {
+			return &s.opts.Probes[i]
+		}
+	}
+	return nil
 }
 
 // netdev is the network interface of a port: the one that its GIDs name, else

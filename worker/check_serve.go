@@ -4,11 +4,17 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"busbw/coordinator"
 )
+
+// probePatience is how long registering memory may take; with the watch it
+// has to stay below what a client waits for an answer to begin.
+const probePatience = 5 * time.Second
 
 // check checks the node for a coordinator. The process is the worker's own,
 // so that limits are those that runners inherit.
@@ -25,10 +31,21 @@ func (a *agent) check(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer a.checking.Unlock()
+	o := CheckOptions{Watch: watch, Gbps: gbps, KernelLog: KernelLog()}
+	probed := make(chan struct{})
+	go func() {
+		o.Probe(r.Context(), a.opts.Runner, probePatience)
+		close(probed)
+	}()
 	n := a.readNode(r.Context())
 	n.Name = ""
-	o := CheckOptions{Watch: watch, Gbps: gbps, KernelLog: KernelLog()}
+	<-probed
 	f, facts := Inspect(r.Context(), n, o)
 	facts["busbw"] = a.opts.Version
+	if i := a.self.Data.Iface; i != "" {
+		if b, err := os.ReadFile("/sys/class/net/" + i + "/mtu"); err == nil {
+			facts["MTU of the data interface"] = strings.TrimSpace(string(b))
+		}
+	}
 	reply(w, coordinator.NodeCheck{Findings: f, Facts: facts, Time: time.Now()})
 }

@@ -71,5 +71,12 @@ func runnerCommand() *cobra.Command {
 		Args:   noArgs,
 		RunE:   func(cmd *cobra.Command, _ []string) error { return worker.PrintGPUs(cmd.OutOrStdout()) },
 	})
+	cmd.AddCommand(&cobra.Command{
+		Use:    worker.ProbeVerb,
+		Short:  "Register memory with every RDMA port, for a check that must outlive it",
+		Hidden: true,
+		Args:   noArgs,
+		RunE:   func(cmd *cobra.Command, _ []string) error { return worker.PrintProbes(cmd.OutOrStdout()) },
+	})
 	return cmd
 }

@@ -26,6 +26,7 @@ var (
 	perfHead   = regexp.MustCompile(`^#\s*Port(?: extended)? counters:\s*Lid\s+(\d+)\s+port\s+(\d+)`)
 	perfLine   = regexp.MustCompile(`^\s*(\w+):\.{2,}\s*(\d+)\s*$`)
 	sysCounter = regexp.MustCompile(`/?sys/class/infiniband/([\w.-]+)/(?:ports/(\d{1,3})/)?(counters|hw_counters)/(\w+)[:=\s]\s*(\d+)(?:\s+(\d+))?\s*$`)
+	rdmaStat   = regexp.MustCompile(`^\s*link ([\w.-]+)/(\d{1,3}) ((?:\w+ \d+\s*)+)$`)
 	ethtoolLn  = regexp.MustCompile(`^\s*(rx_discards_phy|rx_symbol_err_phy|rx_crc_errors_phy|link_down_events_phy):\s*(\d+)\s*$`)
 )
 
@@ -78,6 +79,16 @@ func readCounters(s section) []reports.Finding {
 			for _, v := range m[5:] {
 				if n, err := strconv.ParseUint(v, 10, 64); err == nil {
 					put(x, name, n)
+				}
+			}
+			continue
+		}
+		if m := rdmaStat.FindStringSubmatch(l); m != nil {
+			x := c.at(m[1]+" port "+m[2], "rdma statistic")
+			w := strings.Fields(m[3])
+			for i := 0; i+1 < len(w) && i < 256; i += 2 {
+				if n, err := strconv.ParseUint(w[i+1], 10, 64); err == nil {
+					put(x, "hw_counters/"+w[i], n)
 				}
 			}
 			continue

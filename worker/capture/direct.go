@@ -18,6 +18,7 @@ var (
 	peersThere  = regexp.MustCompile(`memory_peers/(nv\w*)/version[:=\s]+(\d[\w.-]*)`)
 	gdrOff      = regexp.MustCompile(`(?i)GPU Direct RDMA Disabled for (?:HCA|GPU)\s*(\d+)?\s*'?([\w.-]*)'?`)
 	gdrOn       = regexp.MustCompile(`(?i)via NET/(?:IB|[\w-]+)/\d+(?:\(\d+\))?/GDRDMA|GPU Direct RDMA Enabled for`)
+	gdrStaged   = regexp.MustCompile(`via NET/IB/\d+(?:\(\d+\))?(?:\s|$)`)
 	ncclVersion = regexp.MustCompile(`NCCL(?: version)?:? +v?(\d+\.\d+(?:\.\d+)?)`)
 	ncclNet     = regexp.MustCompile(`NCCL INFO (?:NET/IB : Using|Using network IB)`)
 	cudaWorks   = regexp.MustCompile(`--use_cuda[ =]\S*\s+works`)
@@ -55,6 +56,9 @@ func readDirect(s section) []reports.Finding {
 			if name := or(m[2], "HCA "+m[1]); !slices.Contains(d.Disabled, name) && len(d.Disabled) < 64 {
 				d.Disabled = append(d.Disabled, name)
 			}
+		}
+		if gdrStaged.MatchString(l) {
+			d.Staged, told = true, true
 		}
 		if gdrOn.MatchString(l) {
 			d.Used, told = true, true

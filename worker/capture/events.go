@@ -50,7 +50,7 @@ func readEvents(s section) []reports.Finding {
 			out = append(out, s.override(m[1]+m[3], strings.Trim(m[2]+m[4], `"'.,;)`), l, out)...)
 		}
 	}
-	return append(out, s.lost()...)
+	return out
 }
 
 func (s section) override(name, value, line string, have []reports.Finding) []reports.Finding {

@@ -14,6 +14,8 @@ var (
 	limitProc    = regexp.MustCompile(`^\s*Max locked memory\s+(\d+|unlimited)\s+(\d+|unlimited)\s+bytes`)
 	limitUCX     = regexp.MustCompile(`max locked memory \(ulimit -l\).*\(current: (\d+) kbytes\)`)
 	limitAsk     = regexp.MustCompile(`ulimit -[HS]?l\s*$`)
+	limitSaid    = regexp.MustCompile(`(?:ulimit -[HS]?l|[Mm]emlock(?: limit)?)\s*[:=]\s*(\d+|unlimited)\s*(?:kB|kbytes|KiB)?\s*$`)
+	limitsConf   = regexp.MustCompile(`^\s*[\w*@%.-]+\s+(?:soft|hard|-)\s+memlock\s+(\d+|unlimited|infinity)\s*$`)
 	limitValue   = regexp.MustCompile(`^\s*(\d+|unlimited)\s*$`)
 	limitSystemd = regexp.MustCompile(`^\s*LimitMEMLOCK(?:Soft)?=(\d+|infinity)\s*$`)
 	limitPrlimit = regexp.MustCompile(`^\s*MEMLOCK\s+max locked-in-memory.*?\s(\d+|unlimited)\s+(\d+|unlimited)\s+bytes`)
@@ -44,6 +46,12 @@ func readLimits(s section) []reports.Finding {
 			}
 		}
 		asked = limitAsk.MatchString(l)
+		if v := limitSaid.FindStringSubmatch(l); v != nil {
+			least("ulimit -l", v[1], 1024)
+		}
+		if v := limitsConf.FindStringSubmatch(l); v != nil {
+			least("limits.conf", v[1], 1024)
+		}
 		if v := limitUlimit.FindStringSubmatch(l); v != nil {
 			least("ulimit -a", v[1], 1024)
 		}

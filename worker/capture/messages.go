@@ -31,6 +31,7 @@ var messages = []message{
 	{"software-version", regexp.MustCompile(`(?i)(Driver/library version mismatch|CUDA driver version is insufficient)`), reports.Fail, "driver and libraries do not fit each other", "reboot after a driver's update, or use a CUDA that the driver knows"},
 	{"gpu-fabric", regexp.MustCompile(`(?i)(system not yet initialized|error 802|CUDA_ERROR_SYSTEM_NOT_READY)`), reports.Fail, "the NVSwitch fabric is not initialised", "start the fabric manager of the driver's version (systemctl status nvidia-fabricmanager)"},
 	{"shm", regexp.MustCompile(`(?i)(?:(/dev/shm\S*).*(?:No space left|failed)|No space left on device.*(/dev/shm)|shm_open.*failed|Error while creating shared memory segment|unexpected bus error.*shared memory|insufficient shared memory)`), reports.Fail, "/dev/shm is full or too small", "make it larger (containers: --shm-size=1g, or an emptyDir of medium Memory; --ipc=host)"},
+	{"gpudirect", regexp.MustCompile(`(nvidia_peermem|nv_peer_mem): (?:Unknown symbol|disagrees about version of symbol)`), reports.Fail, "the peer memory module was built against other RDMA drivers", "rebuild or reinstall it behind the RDMA drivers that are loaded"},
 	{"open-files", regexp.MustCompile(`(?i)(Too many open files)`), reports.Fail, "the limit on open files is reached", "raise it where ranks run (ulimit -n 65536, LimitNOFILE)"},
 	{"rdma-library", regexp.MustCompile(`(?i)(?:Failed to open |cannot open shared object file.*|unable to load )(libibverbs\.so\S*|libmlx5\S*|libnccl-net\.so)`), reports.Warn, "a library for RDMA is not there: traffic goes over sockets", "install rdma-core (libibverbs1, ibverbs-providers) in the image"},
 	{"rdma-device", regexp.MustCompile(`NET/IB : (No device found)`), reports.Warn, "no RDMA device is visible: traffic goes over sockets", "give the container /dev/infiniband, look at ibv_devices, NCCL_IB_HCA and the driver"},
@@ -46,6 +47,14 @@ var messages = []message{
 	{"topology-file", regexp.MustCompile(`could not read \S*/(max_link_(?:speed|width)), ignoring`), reports.Pass, "a virtual machine does not show its links: no fault", ""},
 }
 
+// messageWords: every message has one of these, in small letters. Patterns
+// are slow, and logs are long.
+var messageWords = []string{
+	"sminfo", "already in use", "errno", "verification failed", "permission denied", "enough slots", "orted", "executable", "binary file", "shared libraries", "duplicate gpu",
+	"mismatch", "insufficient", "initialized", "error 802", "not_ready", "shm", "space left", "shared memory", "symbol", "too many open", "libibverbs", "libmlx5", "libnccl-net",
+	"no device found", "interface found", "ibv_modify_qp", "no route", "unreachable", "call to connect", "watchdog", "out of memory", "domain type", "governor", "could not read",
+}
+
 // readMessages finds known messages, each once for a subject.
 func readMessages(s section) []reports.Finding {
 	type key struct{ id, subject, what string }
@@ -53,6 +62,9 @@ func readMessages(s section) []reports.Finding {
 	at := map[key]int{}
 	var out []reports.Finding
 	for _, l := range s.lines {
+		if !contains(strings.ToLower(l), messageWords) {
+			continue
+		}
 		for _, m := range messages {
 			g := m.line.FindStringSubmatch(l)
 			if g == nil {

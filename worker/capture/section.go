@@ -54,6 +54,10 @@ func sections(text string) []section {
 	for i, l := range all {
 		cur := &out[len(out)-1]
 		name := ""
+		if l == "" || !strings.ContainsRune("#=*- \t", rune(l[0])) && (i == 0 || !ruler.MatchString(all[i-1])) {
+			cur.lines = append(cur.lines, l)
+			continue
+		}
 		if m := heading.FindStringSubmatch(strings.TrimRight(l, " \t")); m != nil && !slices.Contains([]string{"node", "nodes"}, m[1]) {
 			name = m[1] + m[2] + m[3] + m[4]
 		} else if i > 0 && i+1 < len(all) && ruler.MatchString(all[i-1]) && ruler.MatchString(all[i+1]) && len(strings.Fields(l)) == 1 {
@@ -91,6 +95,9 @@ func byPrefix(all []string) []section {
 			continue
 		}
 		full++
+		if full == 200 && hit < 100 {
+			return nil
+		}
 		m := prefixed.FindStringSubmatch(l)
 		if m == nil {
 			continue

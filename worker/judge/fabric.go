@@ -86,11 +86,11 @@ func Subnet(lanes []Lane) []reports.Finding {
 			f.Verdict, f.Want, f.Remedy = reports.Fail, "up", "look at the cable and the port at the other end"
 		case host && l.rate() < usual:
 			f.Verdict, f.Want, f.Remedy = reports.Fail, fmt.Sprintf("%s Gb/s, as most hosts", number(usual)), remedy
+		case l.Width == 1:
+			f.Verdict, f.Want, f.Remedy = reports.Fail, "4X", remedy
 		case l.Could != "":
 			f.Verdict, f.Remedy = reports.Warn, remedy
 			f.Want = l.Could
-		case l.Width == 1:
-			f.Verdict, f.Want, f.Remedy = reports.Fail, "4X", remedy
 		case !host:
 			continue
 		}

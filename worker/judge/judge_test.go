@@ -43,7 +43,7 @@ func TestStates(t *testing.T) {
 		{"RoCE has no LID", eth(4, 5), "pass"},
 		{"polling", ib(1, 2, 0, 0), "fail cable"},
 		{"disabled", ib(1, 3, 0, 0), "fail enable"},
-		{"RoCE interface switched off", eth(1, 3), "warn"},
+		{"the only RoCE interface switched off", eth(1, 3), "fail enable"},
 		{"training", ib(1, 4, 0, 0), "fail training"},
 		{"recovering", ib(4, 6, 3, 1), "fail retrains"},
 		{"no subnet manager", ib(2, 5, 0, 0), "fail no subnet manager"},
@@ -63,6 +63,8 @@ func TestStates(t *testing.T) {
 			t.Errorf("%s blames the cable: %s", c.name, f.Remedy)
 		}
 	}
+	// one of several RoCE interfaces may be meant to be off
+	expect(t, "an Ethernet port switched off", States([]Port{ib(4, 5, 3, 1), eth(1, 3)}), "pass", "warn")
 	// the second port of a card whose first works may be left empty
 	a, b := ib(4, 5, 3, 1), ib(1, 2, 0, 0)
 	a.PCI, b.PCI, b.Device = "0000:3b:00.0", "0000:3b:00.1", "mlx5_1"
@@ -252,6 +254,7 @@ func TestDirect(t *testing.T) {
 	expect(t, "dma-buf", Direct(GPUDirect{Module: ptr(false), DMABuf: ptr(true)}), "unknown dma-buf")
 	expect(t, "old library", Direct(GPUDirect{Module: ptr(true), Disabled: []string{"mlx5_0"}, NCCL: "2.22.3"}), "fail 2.23.4")
 	expect(t, "new library", Direct(GPUDirect{Module: ptr(true), Disabled: []string{"mlx5_0"}, NCCL: "2.27.1"}), "fail not told")
+	expect(t, "staged", Direct(GPUDirect{Staged: true, NCCL: "2.23.4"}), "warn host memory")
 	expect(t, "used", Direct(GPUDirect{Used: true}), "pass")
 }
 

@@ -96,6 +96,9 @@ func NVLinks(gpus []reports.GPU, from Origin, node string, cut map[int]bool) []r
 		case known && n < wired:
 			f.Verdict, f.Want = reports.Fail, fmt.Sprintf("%d links (%s)", wired, g.Name)
 			f.Got += fmt.Sprintf(": %.0f %% of its NVLink capacity is lost", 100*float64(wired-n)/float64(wired))
+			if slow != "" {
+				f.Got += "; slow: " + slow
+			}
 			f.Remedy = "reset the GPU, then the node; if the links stay down, the GPU, its baseboard or the switch at the other end (nvidia-smi nvlink -R names it) is broken"
 		case slow != "":
 			f.Verdict, f.Want, f.Remedy = reports.Fail, number(gbps)+" GB/s each ("+g.Name+")", "reset the GPU, then the node; then look at the baseboard"

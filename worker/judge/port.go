@@ -49,17 +49,21 @@ func (p Port) noLID() bool { return p.LID != nil && (*p.LID == 0 || *p.LID == 0x
 
 // States goes down the tree from the physical to the logical state of every
 // port. A port that is off beside a working one of the same card may be meant
-// to be: that is a warning.
+// to be: that is a warning, and so is an Ethernet port that was switched off
+// on a node where others work.
 func States(ports []Port) []reports.Finding {
-	works := map[string]bool{}
+	works := map[string]bool{} // card, node
 	for _, p := range ports {
 		if p.active() {
-			works[card(p)] = true
+			works[card(p)], works[p.Node] = true, true
 		}
 	}
 	var out []reports.Finding
 	for _, p := range ports {
 		f := state(p)
+		if p.Phys == 3 && p.ethernet() && works[p.Node] {
+			f.Verdict = reports.Warn
+		}
 		if f.Verdict == reports.Fail && !p.active() && p.Phys != 5 && works[card(p)] {
 			f.Verdict = reports.Warn
 			f.Remedy = "another port of this card works: if this one is meant to be used, " + f.Remedy
@@ -105,9 +109,6 @@ func state(p Port) reports.Finding {
 		f.Verdict, f.Got = reports.Unknown, got+": the two states contradict each other"
 	case p.Phys == 3:
 		say("disabled by an administrator or by the switch's management", "enable the port (ip link set up; ibportstate or the switch's configuration) or leave its device out")
-		if p.ethernet() {
-			f.Verdict = reports.Warn
-		}
 	case p.Phys == 2:
 		say("no partner at the other end", "look at the cable or module, its seating and the port at the other end (is the peer on, is its port enabled?)")
 	case p.Phys == 1:

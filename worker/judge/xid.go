@@ -75,8 +75,10 @@ type GPUDirect struct {
 	Registered    *bool    // it has registered with the RDMA core (memory_peers)
 	DMABuf        *bool    // the GPU driver exports dma-buf
 	Proved        *bool    // memory of a GPU was registered with a NIC
+	How           string   // how: \"dma-buf\", \"peer memory\"
 	Why           string   // why not
 	Disabled      []string // HCAs for which NCCL said that it is off
+	Staged        bool     // channels without it were seen
 	Used          bool     // channels with GDRDMA were seen
 	NCCL          string   // version
 	NICs, GPUs    int
@@ -105,7 +107,7 @@ func Direct(d GPUDirect) []reports.Finding {
 	const load = "load nvidia_peermem (modprobe, and at boot), or use a driver and kernel (5.12 and later) with dma-buf"
 	switch {
 	case d.Proved != nil && *d.Proved:
-		f.Verdict, f.Got = reports.Pass, "memory of a GPU was registered"
+		f.Verdict, f.Got = reports.Pass, "memory of a GPU was registered ("+or(d.How, "how is not told")+")"
 	case d.Proved != nil:
 		f.Verdict, f.Got, f.Remedy = reports.Fail, "registration failed: "+d.Why, load
 	case d.Used && !off:
@@ -122,6 +124,9 @@ func Direct(d GPUDirect) []reports.Finding {
 		if is(d.DMABuf, true) {
 			f.Verdict = reports.Warn
 		}
+	case d.Staged && !d.Used && !off && !is(d.Module, false) && !is(d.Registered, false):
+		f.Verdict, f.Got = reports.Warn, "NCCL's channels go over RDMA without it (no GDRDMA in their lines): through host memory"
+		f.Remedy = "look at lsmod (nvidia_peermem), dma-buf, NCCL_NET_GDR_LEVEL and the distance of GPU and NIC"
 	case off && is(d.Module, true) && before(d.NCCL, 2, 23):
 		f.Verdict, f.Got = reports.Fail, "software mismatch: the module is there, but NCCL "+d.NCCL+" looks for the older one's name"
 		f.Remedy = "use NCCL 2.23.4 or later; the module needs no action"
