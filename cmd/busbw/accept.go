@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"busbw/coordinator"
 	"busbw/coordinator/accept"
 )
 
@@ -18,6 +19,7 @@ type acceptFlags struct {
 	wanted  *accept.Profile // nil: none
 	expect  []string        // host names that should come
 	out     string
+	watch   time.Duration
 }
 
 func acceptFormats() []string { return []string{"table", "json", "junit", "md"} }
@@ -27,7 +29,7 @@ func acceptCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "accept",
 		Short: "Say which nodes may go into service, and what is wrong with the others",
-		Long: `Accept nodes: compare the devices of each one with the profile, measure it by itself, measure all pairs, then
+		Long: `Accept nodes: check each one (as busbw check does) and its devices, measure it by itself, measure all pairs, then
 collectives over growing blocks of the nodes that have not failed. What fails is
 left out of what follows, and the rest goes on. The end is a verdict for each
 node and for the set, each with its evidence, and a diagnosis of what is slow.
@@ -66,6 +68,7 @@ Exit status: 0 all may go into service, 1 could not, 2 wrong use, 3 some may not
 	fl.IntVar(&f.rounds, "rounds", 0, fmt.Sprintf("rounds of pairs (0: every pair once, or 12 rounds of more than %d nodes)", manyNodes))
 	fl.DurationVar(&f.budget, "budget", 15*time.Minute, "begin no measurement after this time")
 	fl.DurationVar(&f.time, "time", 50*time.Millisecond, "measuring time of each test")
+	fl.DurationVar(&f.watch, "watch", 2*time.Second, "time between two readings of the port counters, 0 to 8s (0: once)")
 	fl.StringVar(&f.local, "local", "4x2", "NODESxRANKS to start on this machine, without --join")
 	f.cluster.add(cmd)
 	fl.IntVar(&f.ranks, "ranks", 0, "ranks on each node, with --join (0: as each worker offers)")
@@ -76,6 +79,9 @@ Exit status: 0 all may go into service, 1 could not, 2 wrong use, 3 some may not
 func (f *acceptFlags) valid() (err error) {
 	if !slices.Contains(acceptFormats(), f.format) {
 		return fmt.Errorf("unknown format %q; the formats are %s", f.format, strings.Join(acceptFormats(), ", "))
+	}
+	if f.watch < 0 || f.watch > coordinator.MaxWatch {
+		return fmt.Errorf("--watch %s: want 0 to %s", f.watch, coordinator.MaxWatch)
 	}
 	if f.profile != "" {
 		if f.wanted, err = readProfile(f.profile); err != nil {

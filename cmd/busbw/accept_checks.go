@@ -5,15 +5,27 @@ import (
 	"fmt"
 
 	"busbw/coordinator"
+	"busbw/coordinator/accept"
 	"busbw/reports"
 )
 
-// checks compares every node's devices with the profile. Where no node is what
-// the profile is for, going on is pointless.
+// checks has every node check itself, and compares its devices with the
+// profile. Where no node is what the profile is for, going on is pointless.
 func (a *acceptRun) checks(ctx context.Context, members []coordinator.Member) ([]coordinator.Member, error) {
-	if a.flags.wanted == nil {
-		return nil, &pointless{"no --profile says what the nodes should have"}
+	wanted := a.flags.wanted
+	gbps := 0.0
+	if wanted != nil && wanted.NICs != nil {
+		gbps = wanted.NICs.Gbps
 	}
+	found, err := a.cluster.CheckNodes(ctx, members, a.flags.watch, gbps, func(node string, err error) {
+		if err != nil {
+			fmt.Fprintf(a.errs, "%s: %v\n", node, err)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	a.in.Findings = append(a.in.Findings, found...)
 	fits := 0
 	for _, m := range members {
 		t, err := a.cluster.Topology(ctx, m)
@@ -21,14 +33,18 @@ func (a *acceptRun) checks(ctx context.Context, members []coordinator.Member) ([
 			a.in.Findings = append(a.in.Findings, reports.Finding{ID: "hardware", Verdict: reports.Unknown, Node: m.Host, Subject: "devices", Got: err.Error(), Want: "an answer"})
 			continue
 		}
-		f, ok := a.flags.wanted.Hardware(t)
+		a.in.Findings = append(a.in.Findings, accept.Untested(t)...)
+		if wanted == nil {
+			continue
+		}
+		f, ok := wanted.Hardware(t)
 		a.in.Findings = append(a.in.Findings, f...)
 		if ok {
 			fits++
 		}
 	}
-	if fits == 0 {
-		return nil, &wrongProfile{pointless{fmt.Sprintf("no node is what profile %s is for: the rest would be pointless", a.flags.wanted.Name)}}
+	if wanted != nil && fits == 0 {
+		return nil, &wrongProfile{pointless{fmt.Sprintf("no node is what profile %s is for: the rest would be pointless", wanted.Name)}}
 	}
 	return nil, nil
 }

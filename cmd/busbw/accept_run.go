@@ -104,7 +104,7 @@ func (a *acceptRun) all(ctx context.Context) error {
 		name string
 		run  func(context.Context, []coordinator.Member) ([]coordinator.Member, error)
 	}{
-		{"devices", a.checks},
+		{"checks", a.checks},
 		{"each node by itself", a.single},
 		{"pairs", a.pairs},
 		{"collectives", a.collectives},
