@@ -183,7 +183,11 @@ func (f *Figure) Remarks() []string {
 		remarks = append(remarks, fmt.Sprintf("skew > %.0f %%: no verdict", 100*skewBound))
 	}
 	if share, ok := f.Share(); ok && share > limitBound {
-		remarks = append(remarks, "above the limit that was measured at the start")
+		remark := "above the limit that was measured at the start"
+		if more, why := f.aboveLimit(); share <= more {
+			remark = "above the wire, as it may be: " + why
+		}
+		remarks = append(remarks, remark)
 	}
 	if f.Stats.Interval == nil && (f.Stated == nil || f.Stats.N > 1) {
 		what := "samples"
