@@ -120,11 +120,20 @@ func readNumber(root fs.FS, name string) (int64, error) {
 }
 
 // Pin keeps the calling thread on one of the processors that the process may
-// use: the n-th of them, counted round. It does nothing where that is refused.
-func Pin(n int) {
-	var all, one unix.CPUSet
+// use: the n-th of them, counted round. Where some of near are among them, only
+// those count. It does nothing where that is refused.
+func Pin(n int, near ...int) {
+	var all, some, one unix.CPUSet
 	if unix.SchedGetaffinity(0, &all) != nil || all.Count() == 0 {
 		return
+	}
+	for _, cpu := range near {
+		if all.IsSet(cpu) {
+			some.Set(cpu)
+		}
+	}
+	if some.Count() > 0 {
+		all = some
 	}
 	n %= all.Count()
 	for cpu := 0; ; cpu++ {

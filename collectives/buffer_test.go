@@ -1,9 +1,12 @@
 package collectives
 
 import (
+	"runtime"
 	"testing"
 	"testing/fstest"
 	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestHostBuffer(t *testing.T) {
@@ -45,5 +48,36 @@ func TestMemoryAvailable(t *testing.T) {
 	root["proc/meminfo"] = file("MemTotal: 1000 kB\n")
 	if n, err := memoryAvailable(root); err == nil {
 		t.Errorf("no MemAvailable gave %d", n)
+	}
+}
+
+// A thread goes to the processors that are near, if it may, else to any.
+func TestPinNear(t *testing.T) {
+	var all unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &all); err != nil || all.Count() < 2 {
+		t.Skip("one processor only")
+	}
+	var last int
+	for cpu := range 1024 {
+		if all.IsSet(cpu) {
+			last = cpu
+		}
+	}
+	for _, tc := range []struct {
+		n    int
+		near []int
+		want int // −1: any one
+	}{{0, []int{last}, last}, {5, []int{last, 1000}, last}, {0, []int{1000}, -1}, {0, nil, -1}} {
+		at := make(chan unix.CPUSet)
+		go func() {
+			runtime.LockOSThread() // the thread ends with the goroutine
+			Pin(tc.n, tc.near...)
+			var set unix.CPUSet
+			unix.SchedGetaffinity(0, &set)
+			at <- set
+		}()
+		if got := <-at; got.Count() != 1 || tc.want >= 0 && !got.IsSet(tc.want) {
+			t.Errorf("Pin(%d, %v): on %d processors", tc.n, tc.near, got.Count())
+		}
 	}
 }

@@ -12,6 +12,9 @@ type Topology struct {
 	NoGPUs string `json:"no_gpus,omitempty"` // why GPUs are not known, or not fully
 	NICs   []NIC  `json:"nics"`
 	NoNICs string `json:"no_nics,omitempty"` // why adapters are not known
+	// Virtual is how many RDMA devices are virtual functions of others that
+	// are listed; they are left out.
+	Virtual int `json:"virtual_functions,omitempty"`
 	// Paths[i][j] is the way from device i to j (GPUs first, then NICs) in the
 	// words of nvidia-smi topo -m: "X", "NV18", "PIX", "PXB", "PHB", "NODE",
 	// "SYS"; "XGMI" between AMD GPUs, "?" where not known.

@@ -9,6 +9,7 @@ import (
 	"busbw/collectives"
 	"busbw/coordinator"
 	"busbw/reports"
+	"busbw/worker/topo"
 )
 
 // rank is one participant: a goroutine on a thread of its own that does what
@@ -40,11 +41,11 @@ const maxStarts = 256
 
 // newRank starts the rank's thread, kept on one processor: like the devices
 // that it stands for, a rank does not move.
-func newRank(global int) *rank {
+func newRank(global int, at topo.Place) *rank {
 	k := &rank{global: global, work: make(chan func())}
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
-		collectives.Pin(global)
+		collectives.Pin(at.Turn, at.CPUs...)
 		for f := range k.work {
 			f()
 		}

@@ -17,6 +17,7 @@ import (
 
 	"busbw/collectives"
 	"busbw/coordinator"
+	"busbw/worker/topo"
 )
 
 // maxLine bounds a command; the longest lists the address of every node.
@@ -98,8 +99,8 @@ func (r *runner) start() error {
 	debug.SetGCPercent(-1) // collection happens between batches, never in one
 	r.clock = readClock()
 	r.hub = collectives.NewHub(local, r.abort)
-	for i := range local {
-		r.ranks = append(r.ranks, newRank(r.first+i))
+	for i, at := range topo.Places(r.root, r.first, local) {
+		r.ranks = append(r.ranks, newRank(r.first+i, at))
 	}
 	return nil
 }

@@ -36,6 +36,9 @@ var built = []struct {
 	{regexp.MustCompile(`\b(H200|B200|B300|GB200|GB300)\b`), 18},
 }
 
+// bridged GPUs have NVLink where somebody fitted a bridge.
+var bridged = regexp.MustCompile(`(?i)pcie|[0-9] NVL\b|RTX|\bA40\b`)
+
 // Built is the number of NVLinks that are up on a GPU of that name when all
 // is well.
 func Built(name string) (links int, known bool) {
@@ -71,8 +74,11 @@ func oddLinks(gpus []reports.GPU) (out []string) {
 		most[g.Name] = max(most[g.Name], n)
 		have, upAny = have || len(g.NVLinks) > 0, upAny || n > 0
 	}
+	if have && !upAny && slices.ContainsFunc(gpus, func(g reports.GPU) bool { return bridged.MatchString(g.Name) }) {
+		return nil // no bridge is fitted: that is how it was bought
+	}
 	if have && !upAny {
-		return []string{"no NVLink of any GPU is up: on a machine with NVSwitch the fabric manager does not run or failed (systemctl status nvidia-fabricmanager); else no bridge is fitted"}
+		return []string{"no NVLink of any GPU is up: on a machine with NVSwitch the fabric manager does not run or failed (systemctl status nvidia-fabricmanager)"}
 	}
 	for i, g := range gpus {
 		if len(g.NVLinks) == 0 { // it has none, or does not tell
@@ -82,14 +88,14 @@ func oddLinks(gpus []reports.GPU) (out []string) {
 			continue
 		}
 		n, down, told := up(g)
-		want, from := most[g.Name], "other "+g.Name
+		want, from := most[g.Name], "other "+g.Name+" have"
 		if b, known := Built(g.Name); known && b > want {
-			want, from = b, "a "+g.Name+" as built"
+			want, from = b, g.Name+" as built has"
 		}
 		if !told {
 			out = append(out, fmt.Sprintf("GPU%d: the state of some of its NVLinks is not known", i))
 		} else if n < want {
-			out = append(out, fmt.Sprintf("GPU%d has %d NVLinks up, %s has %d%s", i, n, from, want, listed("; down: ", down)))
+			out = append(out, fmt.Sprintf("GPU%d has %d NVLinks up, %s %d%s", i, n, from, want, listed("; down: ", down)))
 		}
 		out = append(out, slowLinks(i, g)...)
 	}

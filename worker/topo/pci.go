@@ -4,6 +4,7 @@
 package topo
 
 import (
+	"io"
 	"io/fs"
 	"path"
 	"regexp"
@@ -31,9 +32,12 @@ type Link struct {
 	Lanes int
 }
 
+// gtps are the speeds of the generations, from the first on.
+var gtps = []float64{2.5, 5, 8, 16, 32, 64, 128}
+
 // Gen is the PCIe generation, 0 where unknown.
 func (l Link) Gen() int {
-	for i, s := range []float64{2.5, 5, 8, 16, 32, 64, 128} {
+	for i, s := range gtps {
 		if l.GTs == s {
 			return i + 1
 		}
@@ -42,11 +46,15 @@ func (l Link) Gen() int {
 }
 
 // GBps is what the link carries each way after line coding (8b/10b up to
-// 5 GT/s, 128b/130b above; PCIe base specification), 0 where unknown.
+// 5 GT/s, 128b/130b up to 32, then flits of 256 bytes of which 14 are not
+// payload; PCIe base specification), 0 where unknown.
 func (l Link) GBps() float64 {
 	coding := 128.0 / 130
-	if l.GTs <= 5 {
+	switch {
+	case l.GTs <= 5:
 		coding = 0.8
+	case l.GTs > 32:
+		coding = 242.0 / 256
 	}
 	return l.GTs * coding * float64(l.Lanes) / 8
 }
@@ -115,10 +123,18 @@ func readLink(root fs.FS, dir, which string) (l Link) {
 	return l
 }
 
+// maxFile is far above any of the files that are read here.
+const maxFile = 64 << 10
+
 // word is a file's text without the white space around it; "" where it cannot
 // be read.
 func word(root fs.FS, dir, file string) string {
-	b, err := fs.ReadFile(root, path.Join(dir, file))
+	f, err := root.Open(path.Join(dir, file))
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxFile))
 	if err != nil {
 		return ""
 	}

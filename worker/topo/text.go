@@ -21,6 +21,9 @@ func Text(out io.Writer, t reports.Topology) error {
 			fmt.Fprintf(w, "  not known: %s\n", why)
 		}
 	}
+	if t.Virtual > 0 {
+		fmt.Fprintf(w, "  left out: %s\n", plural(t.Virtual, "virtual function"))
+	}
 	if len(t.GPUs)+len(t.NICs) == 0 {
 		fmt.Fprintln(w, "  nothing to show: no GPU and no network adapter is seen on the PCI bus")
 	} else {

@@ -22,7 +22,7 @@ func Read(name string, root fs.FS, gpus []reports.GPU, noGPUs string) reports.To
 	for _, g := range gpus {
 		devices = append(devices, ReadDevice(root, g.PCI))
 	}
-	t.NICs, t.NoNICs = nics(root)
+	t.NICs, t.Virtual, t.NoNICs = nics(root)
 	for _, n := range t.NICs {
 		devices = append(devices, ReadDevice(root, n.PCI))
 	}
@@ -45,15 +45,23 @@ func names(t reports.Topology) (out []string) {
 	return out
 }
 
+// maxNICs is far above any machine whose virtual functions are left out.
+const maxNICs = 1024
+
 // nics lists the RDMA devices, or, where there are none, the network
-// interfaces that are devices on the PCI bus.
-func nics(root fs.FS) (out []reports.NIC, why string) {
+// interfaces that are devices on the PCI bus. Virtual functions of an adapter
+// that is here itself are only counted.
+func nics(root fs.FS) (out []reports.NIC, virtual int, why string) {
 	out = []reports.NIC{}
 	hcas, err := rdma.HCAs(root)
 	if err != nil {
 		why = err.Error()
 	}
 	for _, h := range hcas {
+		if isVirtual(root, h.PCI) {
+			virtual++
+			continue
+		}
 		n := reports.NIC{Name: h.Name, RDMA: true, PCI: h.PCI, NUMA: h.NUMA}
 		for _, p := range h.Ports {
 			up := p.State == rdma.PortActive
@@ -72,7 +80,20 @@ func nics(root fs.FS) (out []reports.NIC, why string) {
 		out = interfaces(root)
 	}
 	slices.SortStableFunc(out, func(a, b reports.NIC) int { return natural(a.Name, b.Name) })
-	return out, why
+	if len(out) > maxNICs {
+		return []reports.NIC{}, virtual, fmt.Sprintf("%d network adapters: want at most %d", len(out), maxNICs)
+	}
+	return out, virtual, why
+}
+
+// isVirtual says whether a PCI function is a virtual one of an adapter of this
+// machine; one that a virtual machine was given looks like any other.
+func isVirtual(root fs.FS, address string) bool {
+	if !addressForm.MatchString(address) {
+		return false
+	}
+	_, err := fs.Stat(root, path.Join(pciDevices, address, "physfn"))
+	return err == nil
 }
 
 func netdevs(root fs.FS, address string) (out []string) {
@@ -98,6 +119,9 @@ func interfaces(root fs.FS) []reports.NIC {
 			continue
 		}
 		d := ReadDevice(root, parts[len(parts)-1])
+		if isVirtual(root, d.Address) {
+			continue
+		}
 		n := reports.NIC{Name: e.Name(), PCI: d.Address, NUMA: d.NUMA, CPUs: d.CPUs, Layer: "Ethernet", Netdev: []string{e.Name()}}
 		if s := word(root, dir, "operstate"); s != "" {
 			up := s == "up"

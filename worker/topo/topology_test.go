@@ -108,13 +108,13 @@ func TestOdd(t *testing.T) {
 		{"two links down", func(m files, g []reports.GPU) (files, []reports.GPU) {
 			down(g, 3, 3, 5)
 			return m, g
-		}, []string{"GPU3 has 16 NVLinks up, other NVIDIA H100 80GB HBM3 has 18; down: 3, 5"}},
+		}, []string{"GPU3 has 16 NVLinks up, other NVIDIA H100 80GB HBM3 have 18; down: 3, 5"}},
 		{"a link down on every GPU", func(m files, g []reports.GPU) (files, []reports.GPU) {
 			for i := range g {
 				down(g, i, 17)
 			}
 			return m, g[:2]
-		}, []string{"GPU0 has 17 NVLinks up, a NVIDIA H100 80GB HBM3 as built has 18; down: 17", "GPU1 has 17"}},
+		}, []string{"GPU0 has 17 NVLinks up, NVIDIA H100 80GB HBM3 as built has 18; down: 17", "GPU1 has 17"}},
 		{"twelve of eighteen by design", func(m files, g []reports.GPU) (files, []reports.GPU) {
 			for i := range g {
 				g[i].Name, g[i].Fabric = "NVIDIA H100 NVL", nil
@@ -131,6 +131,15 @@ func TestOdd(t *testing.T) {
 			}
 			return m, g
 		}, []string{"fabric manager"}},
+		{"no bridge is fitted", func(m files, g []reports.GPU) (files, []reports.GPU) {
+			for i := range g {
+				for l := range 18 {
+					down(g, i, l)
+				}
+				g[i].Fabric, g[i].Name = nil, "NVIDIA H100 PCIe"
+			}
+			return m, g
+		}, nil},
 		{"fabric not ready", func(m files, g []reports.GPU) (files, []reports.GPU) {
 			g[2].Fabric = &reports.Fabric{State: "in_progress"}
 			return m, g
@@ -209,6 +218,28 @@ func TestDirectLinks(t *testing.T) {
 	}
 	if b := top.Bonds[0]; b.Switch || b.Generation != 3 || *b.GBps != 50 || len(top.Odd) != 0 {
 		t.Errorf("%+v, odd %q", b, top.Odd)
+	}
+}
+
+// A host of virtual machines: its adapter's virtual functions are no adapters
+// to choose from; a file may not be as long as it likes.
+func TestVirtualFunctions(t *testing.T) {
+	m, gpus := hgx()
+	for i := range 16 {
+		place := fmt.Sprintf("pci0000:10/0000:10:01.0/0000:11:00.0/0000:12:01.0/0000:14:%02x.%d", i/8, 1+i%7)
+		if i >= 14 {
+			place = fmt.Sprintf("pci0000:10/0000:10:01.0/0000:11:00.0/0000:12:01.0/0000:14:%02x.0", i)
+		}
+		m.hca(fmt.Sprintf("mlx5_%d", 20+i), place, "0")
+		m.link("sys/devices/"+place+"/physfn", "../0000:14:00.0")
+	}
+	m.put("sys/devices/pci0000:10/0000:10:01.0/0000:11:00.0/0000:12:00.0/0000:13:00.0/local_cpulist", strings.Repeat("0,", 1<<20))
+	top := Read("a", m, gpus, "")
+	if len(top.NICs) != 8 || top.Virtual != 16 || len(top.Odd) != 0 {
+		t.Errorf("%d adapters, %d virtual functions, odd %q", len(top.NICs), top.Virtual, top.Odd)
+	}
+	if d := ReadDevice(m, gpus[0].PCI); len(d.CPUs) > maxFile {
+		t.Errorf("a file of %d bytes was read", len(d.CPUs))
 	}
 }
 
