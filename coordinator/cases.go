@@ -11,7 +11,8 @@ const (
 	KindJoin   = "join"   // JoinBody → JoinReply: connect the queue pairs that a case has opened
 	KindCheck  = "check"  // CheckBody → CheckReply: fill, run once, compare every element
 	KindBatch  = "batch"  // BatchBody → BatchReply: run and time
-	KindPorts  = "ports"  // nothing → PortsReply: what the RDMA ports have counted since the case began
+	KindMark   = "mark"   // nothing → nothing: the timed part begins
+	KindPorts  = "ports"  // nothing → PortsReply: what RDMA ports and GPUs have counted since the case began
 	KindExit   = "exit"   // nothing → nothing: end the process
 )
 
@@ -47,6 +48,15 @@ type LimitsReply struct {
 	MemoryHow    string   `json:"memory_how,omitempty"`
 	LoopbackGBps *float64 `json:"loopback_gb_per_s,omitempty"` // both directions added
 	LoopbackHow  string   `json:"loopback_how,omitempty"`
+	Peer         *Peer    `json:"peer,omitempty"` // where the ranks' buffers are in GPUs
+}
+
+// Peer is what each rank of a node can send to the others over what joins
+// their GPUs, GB/s, while all do.
+type Peer struct {
+	Name string  `json:"name"` // "NVLink", "XGMI", "PCIe"
+	GBps float64 `json:"gb_per_s"`
+	How  string  `json:"how"`
 }
 
 // CaseBody is one operation at one size, as every rank must see it.

@@ -2,10 +2,12 @@ package coordinator
 
 import "busbw/collectives"
 
-// A lower bound on time gives an upper bound on busbw. Two bounds are known
-// without knowing the algorithm: memory traffic (each rank's input is read
-// once and each output written once) and the bytes that must cross between
-// nodes. The slower of the two is the limit, and it is named.
+// A lower bound on time gives an upper bound on busbw. Three bounds are known
+// without knowing the algorithm, as long as ranks reduce and not switches
+// (reports.AboveWire): memory traffic (each rank's input is read once and each
+// output written once), what a GPU's links to its node carry, and the bytes
+// that must cross between nodes. The slowest of them is the limit, and it is
+// named.
 
 // memoryBytes is the least traffic of one group of n ranks, in units of S.
 func memoryBytes(op collectives.Op, n int) float64 {
@@ -45,6 +47,10 @@ func crossBytes(op collectives.Op, n, k int) float64 {
 	}
 }
 
+// memoryGPU is where buffers are that NVLink and PCIe carry between the ranks
+// of a node (reports.Result, Memory).
+const memoryGPU = "gpu"
+
 // Machine is what the limits are computed from: GB/s, 0 where unknown.
 type Machine struct {
 	Memory    float64 // read plus write traffic of one machine
@@ -52,6 +58,9 @@ type Machine struct {
 	Wire      float64 // bytes a second between nodes, all nodes added
 	WireName  string  // "loopback stream" or "NIC line rate"
 	WireHow   string
+	Peer      float64 // what one rank sends to the others of its node where they do not read its memory through the host's: NVLink, XGMI, PCIe
+	PeerName  string
+	PeerHow   string
 	Shared    int // nodes that share one machine's memory
 }
 
@@ -67,6 +76,18 @@ func (m Machine) Bound(op collectives.Op, n, k, groups, nodes int) (name, how st
 	if m.Memory > 0 {
 		machines := float64(nodes) / float64(max(1, m.Shared))
 		worst, name, how = memoryBytes(op, n)*float64(groups)/(m.Memory*machines), "memory bandwidth", m.MemoryHow
+	}
+	// Every op has a rank that must send or receive what busbw counts, so that
+	// busbw is at most what a rank's links carry: to its own node, and its share
+	// of the wire where the group is on several.
+	if m.Peer > 0 && n > k {
+		rate := m.Peer
+		if k > 1 {
+			rate += m.Wire / float64(groups*n)
+		}
+		if t := factor / rate; t > worst {
+			worst, name, how = t, m.PeerName, m.PeerHow
+		}
 	}
 	if cross := crossBytes(op, n, k) * float64(groups); cross > 0 {
 		if m.Wire == 0 {

@@ -46,12 +46,34 @@ func (s *Sweep) limits(ctx context.Context, nodes []OpenReply) (facts []string, 
 	} else {
 		facts = append(facts, "memory bandwidth: not measured")
 	}
+	facts = append(facts, s.peer(replies)...)
 	facts = append(facts, s.wire(nodes, replies)...)
 	if s.mixed {
 		facts = append(facts, "some nodes share a machine and others do not: results are shown without a limit")
 	}
 	s.fabric = fabricOf(s.machine, len(nodes), ranksOn[nodes[0].Machine])
 	return facts, nil
+}
+
+// peer takes the slowest of what joins the GPUs of a node; one node that does
+// not know leaves it unknown.
+func (s *Sweep) peer(replies []LimitsReply) []string {
+	where := -1
+	for i, r := range replies {
+		switch {
+		case r.Peer == nil && where < 0:
+		case r.Peer == nil || i > 0 && where < 0 || !(r.Peer.GBps > 0):
+			return []string{"links between the GPUs of a node: not known on every node, so they are no limit"}
+		case where < 0 || r.Peer.GBps < replies[where].Peer.GBps:
+			where = i
+		}
+	}
+	if where < 0 {
+		return nil // host memory
+	}
+	p := replies[where].Peer
+	s.machine.Peer, s.machine.PeerName, s.machine.PeerHow = p.GBps, clean(p.Name, 20), clean(p.How, 200)
+	return []string{fmt.Sprintf("%s: %.1f GB/s a rank each way (%s, slowest on %s)", s.machine.PeerName, p.GBps, s.machine.PeerHow, s.Nodes[where].Host)}
 }
 
 // wire finds what carries bytes between the nodes: the loopback of the one

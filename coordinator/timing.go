@@ -14,6 +14,11 @@ func (s *Sweep) time(ctx context.Context, c Case, res *reports.Result) error {
 	if err != nil {
 		return err
 	}
+	if res.Memory == memoryGPU {
+		if _, err := ask[struct{}](ctx, s, KindMark, func(int) any { return struct{}{} }, grace); err != nil {
+			return err
+		}
+	}
 	n := s.req.Iterations
 	if n == 0 {
 		n = min(max(int(s.req.Time.Seconds()/max(per, 1e-9)), 10), 20000)

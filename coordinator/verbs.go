@@ -49,9 +49,18 @@ type JoinReply struct {
 	Attributes []string `json:"attributes"` // of the queue pairs, each different text once
 }
 
-// PortsReply is what a node's RDMA ports counted.
+// PortsReply is what a node's RDMA ports and GPUs counted.
 type PortsReply struct {
 	Moved []Moved `json:"moved,omitempty"`
+	Sent  []Sent  `json:"sent,omitempty"`
+}
+
+// Sent is what a GPU sent over its NVLinks in the timed part of a case.
+type Sent struct {
+	Device  string  `json:"device"` // "GPU3"
+	Bytes   uint64  `json:"bytes"`
+	Seconds float64 `json:"seconds"` // from the mark to the reading
+	Carries float64 `json:"carries"` // GB/s that its links carry each way; 0: not known
 }
 
 // Moved is a counter of one port that moved, or that can move no more.
@@ -170,12 +179,13 @@ func (s *Sweep) joined(nodes []JoinReply) {
 	slices.Sort(s.verbs.Attributes)
 }
 
-// ports collects the counters that moved.
-func (s *Sweep) ports(ctx context.Context) ([]reports.Counter, error) {
+// ports collects the counters that moved, and what went over NVLink.
+func (s *Sweep) ports(ctx context.Context, res *reports.Result) error {
 	replies, err := ask[PortsReply](ctx, s, KindPorts, func(int) any { return struct{}{} }, grace)
 	if err != nil {
-		return nil, err
+		return err
 	}
+	res.NVLink = s.busiest(replies)
 	byName := map[string]*reports.Counter{}
 	var names []string
 	for i, r := range replies {
@@ -200,11 +210,31 @@ func (s *Sweep) ports(ctx context.Context) ([]reports.Counter, error) {
 		}
 	}
 	slices.Sort(names)
-	var out []reports.Counter
 	for _, n := range names {
-		out = append(out, *byName[n])
+		res.Counters = append(res.Counters, *byName[n])
 	}
-	return out, nil
+	return nil
+}
+
+// busiest is the GPU that sent most over its NVLinks in a second of the timed
+// part, nil where no GPU counts that.
+func (s *Sweep) busiest(replies []PortsReply) (most *reports.LinkUse) {
+	for i, r := range replies {
+		for _, x := range r.Sent {
+			if !(x.Seconds > 1e-6 && x.Seconds < 1e9) {
+				continue
+			}
+			rate := float64(x.Bytes) / x.Seconds / 1e9
+			if most != nil && most.GBps >= rate {
+				continue
+			}
+			most = &reports.LinkUse{Where: NodeName(s.Nodes, i) + " " + clean(x.Device, 64), GBps: rate}
+			if x.Carries >= 0.1 {
+				most.Share = new(rate / x.Carries)
+			}
+		}
+	}
+	return most
 }
 
 // railRate is what the rails of a node carry of payload, GB/s, and how that

@@ -109,11 +109,23 @@ func TestPortsAddUp(t *testing.T) {
 	s := verbsSweep(1, 1)
 	s.session = &told{replies: []PortsReply{
 		{Moved: []Moved{{"mlx5_0:1", "port_xmit_data", 10, false}, {"mlx5_1:1", "port_xmit_data", 30, false}}},
-		{Moved: []Moved{{"mlx5_0:1", "port_xmit_data", 5, false}, {"mlx5_0:1", "link_downed", 0, true}}},
+		{Moved: []Moved{{"mlx5_0:1", "port_xmit_data", 5, false}, {"mlx5_0:1", "link_downed", 0, true}},
+			Sent: []Sent{{"GPU0", 90e9, 0.4, 450}, {"GPU1", 180e9, 0.4, 0}, {"GPU2", 90e9, 0, 450}, {"GPU3", 135e9, 0.4, 450}}},
 	}}
-	got, err := s.ports(t.Context())
+	var res reports.Result
+	err := s.ports(t.Context(), &res)
+	got := res.Counters
 	if err != nil || len(got) != 2 {
 		t.Fatalf("%+v, %v", got, err)
+	}
+	if u := res.NVLink; u == nil || u.Where != "node 1 (nb) GPU1" || u.GBps != 450 || u.Share != nil {
+		t.Errorf("busiest: %+v", u)
+	}
+	if u := s.busiest([]PortsReply{{Sent: []Sent{{"GPU3", 135e9, 0.4, 450}}}}); u == nil || u.Share == nil || *u.Share != 0.75 {
+		t.Errorf("busiest: %+v", u)
+	}
+	if u := s.busiest([]PortsReply{{}, {}}); u != nil {
+		t.Errorf("no GPU counts, and the busiest is %+v", u)
 	}
 	if want := (reports.Counter{Name: "link_downed", Most: "node 1 (nb) mlx5_0:1", Saturated: true}); got[0] != want {
 		t.Errorf("%+v, want %+v", got[0], want)

@@ -182,6 +182,9 @@ func (f *Figure) Remarks() []string {
 	if f.Skewed() {
 		remarks = append(remarks, fmt.Sprintf("skew > %.0f %%: no verdict", 100*skewBound))
 	}
+	if u := f.NVLink; u != nil && u.Share != nil {
+		remarks = append(remarks, fmt.Sprintf("NVLink %.0f %% busy", 100**u.Share))
+	}
 	if share, ok := f.Share(); ok && share > limitBound {
 		remark := "above the limit that was measured at the start"
 		if more, why := f.aboveLimit(); share <= more {

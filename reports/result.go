@@ -52,6 +52,7 @@ type Result struct {
 	Expected *[2]float64 `json:"expected,omitempty"`
 	Limit    *Limit      `json:"limit,omitempty"`
 	Verbs    *Verbs      `json:"verbs,omitempty"`    // how data went over RC queue pairs; absent: none did
+	NVLink   *LinkUse    `json:"nvlink,omitempty"`   // how busy NVLink was; absent: no GPU counted
 	Counters []Counter   `json:"counters,omitempty"` // hardware counters that moved while the size was measured
 
 	Stated    *Stated           `json:"stated,omitempty"`    // of an imported record: what the text said
@@ -85,6 +86,14 @@ type Verbs struct {
 	QPs        int      `json:"qps"`        // of a connection
 	MTU        int      `json:"mtu"`        // bytes: the least that two peers agreed on
 	Attributes []string `json:"attributes"` // what devices say of the queue pairs, each different text once
+}
+
+// LinkUse is what the GPU that sent most sent over its NVLinks while the size
+// was timed, barriers between iterations included.
+type LinkUse struct {
+	Where string   `json:"where"` // "node1 GPU3"
+	GBps  float64  `json:"gb_per_s"`
+	Share *float64 `json:"share,omitempty"` // of what its links carry each way; absent: not known
 }
 
 // Counter is what a hardware counter did while a size was measured, on all

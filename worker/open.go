@@ -82,7 +82,7 @@ func (k *rank) dial(ctx context.Context, r *runner, peers []int, addrs []string)
 
 // limits measures what this machine allows.
 func (r *runner) limits(b coordinator.LimitsBody) (any, error) {
-	var reply coordinator.LimitsReply
+	reply := coordinator.LimitsReply{Peer: r.peer}
 	if !b.Measure {
 		return reply, nil
 	}

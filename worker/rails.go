@@ -124,8 +124,9 @@ func (r *runner) trouble() error {
 	return nil
 }
 
-// snapshot reads the ports' counters before a case.
+// snapshot reads the counters of ports and GPUs before a case.
 func (r *runner) snapshot() (err error) {
+	r.counts.snapshot()
 	if r.mesh == nil {
 		return nil
 	}
@@ -138,9 +139,10 @@ func (r *runner) snapshot() (err error) {
 	return nil
 }
 
-// counted is what the ports have counted since the snapshot.
+// counted is what ports and GPUs have counted since the snapshot.
 func (r *runner) counted() (any, error) {
 	var reply coordinator.PortsReply
+	reply.Moved, reply.Sent = r.counts.moved()
 	if r.mesh == nil {
 		return reply, nil
 	}

@@ -35,8 +35,10 @@ type runner struct {
 	clock    machineClock
 	listen   *collectives.TCPListener // nil until open
 	live     *liveCase
-	mesh     *mesh // nil where the ranks have no RDMA device
-	root     fs.FS // of the machine's files
+	mesh     *mesh             // nil where the ranks have no RDMA device
+	counts   *gpuCounts        // nil where the ranks' buffers are in host memory
+	peer     *coordinator.Peer // what joins the ranks' GPUs; nil: not known, or host memory
+	root     fs.FS             // of the machine's files
 	beating  sync.WaitGroup
 	watching atomic.Bool // the ranks have devices
 
@@ -136,6 +138,9 @@ func (r *runner) obey(ctx context.Context, c coordinator.Command) (any, error) {
 		return with(c.Body, func(b coordinator.CaseBody) (any, error) { return r.prepare(ctx, b) })
 	case coordinator.KindJoin:
 		return with(c.Body, r.join)
+	case coordinator.KindMark:
+		r.counts.mark()
+		return struct{}{}, nil
 	case coordinator.KindPorts:
 		return r.counted()
 	case coordinator.KindPair:

@@ -63,7 +63,10 @@ const maxGPUs = 1024
 
 // GPUs asks for everything that reports.GPU holds and NVML tells, by NVML's
 // index. A GPU that does not answer is listed, and what it said.
-func (d *Driver) GPUs() ([]reports.GPU, error) {
+func (d *Driver) GPUs() ([]reports.GPU, error) { return d.all(facts) }
+
+// all asks every GPU for some facts, its fields and its links.
+func (d *Driver) all(which []fact) ([]reports.GPU, error) {
 	if !d.knows("nvmlDeviceGetCount_v2", "nvmlDeviceGetCount") || !d.knows("nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex") {
 		return nil, fmt.Errorf("NVML: the library cannot list GPUs")
 	}
@@ -76,21 +79,21 @@ func (d *Driver) GPUs() ([]reports.GPU, error) {
 	}
 	gpus := make([]reports.GPU, n)
 	for i := range gpus {
-		gpus[i] = d.gpu(i)
+		gpus[i] = d.gpu(i, which)
 	}
 	return gpus, nil
 }
 
-func (d *Driver) gpu(i int) reports.GPU {
+func (d *Driver) gpu(i int, which []fact) reports.GPU {
 	g := reports.GPU{Index: i, Vendor: "nvidia"}
 	dev, r := d.lib.DeviceGetHandleByIndex(i)
 	if r != nvml.SUCCESS {
 		g.Absent = []string{"everything: " + words(r)}
 		return g
 	}
-	for k, f := range facts {
-		switch more := k+1 < len(facts) && facts[k+1].name == f.name; {
-		case k > 0 && facts[k-1].name == f.name && d.knows(facts[k-1].symbols...):
+	for k, f := range which {
+		switch more := k+1 < len(which) && which[k+1].name == f.name; {
+		case k > 0 && which[k-1].name == f.name && d.knows(which[k-1].symbols...):
 			// asked in the newer way
 		case d.knows(f.symbols...):
 			if r := f.ask(dev, &g); r != nvml.SUCCESS {

@@ -96,6 +96,42 @@ func TestThroughTheRealBinding(t *testing.T) {
 	}
 }
 
+// Counters of a GPU, all links together; a GPU that is gone has none.
+func TestCounters(t *testing.T) {
+	t.Setenv("FAKE_LOST", "2")
+	d, err := open(nvml.New(nvml.WithLibraryPath(fakeLibrary(t))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	before, err := d.Counters()
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := d.Counters()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, a := before["GPU1"], after["GPU1"]
+	for _, name := range []string{"nvlink_tx_bytes", "nvlink_rx_bytes", "pcie_rx_bytes"} {
+		if b[name] == 0 || a[name] <= b[name] {
+			t.Errorf("%s: %d, then %d", name, b[name], a[name])
+		}
+	}
+	if a["nvlink_errors/replay"] != 3 || a["ecc_corrected"] != 7 {
+		t.Errorf("%v", a)
+	}
+	if v, ok := a["ecc_uncorrected"]; !ok || v != 0 {
+		t.Error("a counter at 0 is told")
+	}
+	if _, ok := a["pcie_replays"]; ok {
+		t.Error("a counter that the driver does not have is told")
+	}
+	if len(after) != 8 || len(after["GPU2"]) != 0 {
+		t.Errorf("%d GPUs, the lost one counted %v", len(after), after["GPU2"])
+	}
+}
+
 // A driver that lacks functions ends the process of who calls them.
 func TestOldDriver(t *testing.T) {
 	g := ask(t, fakeLibrary(t, "-DOLD"))[1]

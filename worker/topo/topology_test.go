@@ -216,6 +216,9 @@ func TestDirectLinks(t *testing.T) {
 	if got := strings.Join(top.Paths[0][:4], " "); got != "X NV2 NODE NV2" {
 		t.Error(got)
 	}
+	if name, gbps, _, _ := Peer(top, []int{0, 1, 3}); name == "NVLink" {
+		t.Errorf("GPU1 and GPU3 have no link, and the limit is %s %g", name, gbps)
+	}
 	if b := top.Bonds[0]; b.Switch || b.Generation != 3 || *b.GBps != 50 || len(top.Odd) != 0 {
 		t.Errorf("%+v, odd %q", b, top.Odd)
 	}
@@ -315,6 +318,9 @@ func TestAMD(t *testing.T) {
 		t.Errorf("%+v", g)
 	}
 	top := Read("a", m, gpus, "")
+	if name, gbps, _, ok := Peer(top, []int{0, 1, 2, 3}); !ok || name != "XGMI" || gbps != 192 {
+		t.Errorf("%s %g %v", name, gbps, ok)
+	}
 	if got := strings.Join(top.Paths[0], " "); got != "X XGMI XGMI XGMI" || len(top.Bonds) != 6 || *top.Bonds[0].GBps != 64 || len(top.Odd) != 0 {
 		t.Errorf("%s, %+v, %q", got, top.Bonds, top.Odd)
 	}
@@ -346,5 +352,34 @@ func TestAcross(t *testing.T) {
 	blind := Read("e", fstest.MapFS{}, nil, "no driver")
 	if got := Across([]reports.Topology{a, b, blind}); len(got) != 1 || strings.Contains(got[0], "GPU0") {
 		t.Errorf("a node that knows nothing of its GPUs: %q", got)
+	}
+}
+
+// What GPUs of a node can send to each other at once.
+func TestPeer(t *testing.T) {
+	m, gpus := hgx()
+	all := []int{0, 1, 2, 3, 4, 5, 6, 7}
+	if name, gbps, how, ok := Peer(Read("a", m, gpus, ""), all); !ok || name != "NVLink" || gbps != 450 {
+		t.Errorf("%s %g (%s) %v", name, gbps, how, ok)
+	}
+	down(gpus, 3, 0, 1)
+	if _, gbps, how, _ := Peer(Read("a", m, gpus, ""), all); gbps != 400 || !strings.Contains(how, "GPU3") {
+		t.Errorf("a GPU with 16 links: %g (%s)", gbps, how)
+	}
+	if _, gbps, _, _ := Peer(Read("a", m, gpus, ""), []int{0, 1}); gbps != 450 {
+		t.Errorf("without that GPU: %g", gbps)
+	}
+	for i := range gpus {
+		gpus[i].NVLinks = nil
+	}
+	if name, gbps, how, ok := Peer(Read("a", m, gpus, ""), all); !ok || name != "PCIe" || gbps < 55 || gbps > 57 || !strings.Contains(how, "Gen5 x16") { // 63.0 GB/s on the line
+		t.Errorf("%s %g (%s) %v", name, gbps, how, ok)
+	}
+	gpus[5].PCIeGenMax = nil
+	if _, _, _, ok := Peer(Read("a", m, gpus, ""), all); ok {
+		t.Error("a GPU whose link is not known has a limit")
+	}
+	if _, _, _, ok := Peer(Read("a", m, gpus, ""), all[:1]); ok {
+		t.Error("one GPU has a limit")
 	}
 }
