@@ -23,7 +23,7 @@ func TestImportsGoOneWay(t *testing.T) {
 		"busbw/coordinator":          {"busbw/collectives", "busbw/collectives/reduce", "busbw/coordinator/pairs", "busbw/reports"},
 		"busbw/coordinator/plan":     {"busbw/collectives", "busbw/collectives/reduce", "busbw/reports"},
 		"busbw/worker/nvml":          {"busbw/collectives", "busbw/collectives/reduce", "busbw/reports"},
-		"busbw/worker/topo":          {"busbw/collectives", "busbw/collectives/reduce", "busbw/rdma", "busbw/reports"},
+		"busbw/worker/topo":          {"busbw/collectives", "busbw/collectives/reduce", "busbw/rdma", "busbw/reports", "busbw/worker/judge"},
 		"busbw/worker/judge":         {"busbw/collectives", "busbw/collectives/reduce", "busbw/rdma", "busbw/reports"},
 		"busbw/worker/capture":       {"busbw/collectives", "busbw/collectives/reduce", "busbw/rdma", "busbw/reports", "busbw/worker/judge", "busbw/worker/topo"},
 		"busbw/worker": {"busbw/collectives", "busbw/collectives/reduce", "busbw/coordinator", "busbw/coordinator/pairs", "busbw/rdma", "busbw/reports",

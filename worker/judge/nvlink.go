@@ -26,8 +26,8 @@ var links = []struct {
 // unwritten stands for a product whose wiring is not published.
 const unwritten = -1
 
-// wiring finds a product by its exact words; ok is false for names not known.
-func wiring(product string) (wired, of int, gbps float64, ok bool) {
+// Wiring finds a product by its exact words; ok is false for names not known.
+func Wiring(product string) (wired, of int, gbps float64, ok bool) {
 	words := strings.Fields(strings.ToUpper(strings.NewReplacer("-", " ", "SXM2", "SXM", "SXM3", "SXM", "SXM4", "SXM", "SXM5", "SXM", "SXM6", "SXM").Replace(strings.ToUpper(product))))
 	for _, l := range links {
 		if !slices.ContainsFunc(strings.Fields(l.product), func(w string) bool { return !slices.Contains(words, w) }) {
@@ -63,7 +63,7 @@ func NVLinks(gpus []reports.GPU, from Origin, node string, cut map[int]bool) []r
 			}
 		}
 	}
-	if total > 1 && dark == total && !bridged(gpus[0].Name) {
+	if total > 1 && dark == total && !Bridged(gpus[0].Name) {
 		return []reports.Finding{{ID: "gpu-nvlink", Node: node, Subject: "all GPUs", Verdict: reports.Fail, Got: fmt.Sprintf("every NVLink of %d GPUs is inactive", total), Want: "links up",
 			Evidence: []reports.Evidence{from.of("link state", "inactive on all")},
 			Remedy:   "start the fabric manager (systemctl status nvidia-fabricmanager, same version as the driver): all links of all GPUs at once are not broken GPUs"}}
@@ -72,7 +72,7 @@ func NVLinks(gpus []reports.GPU, from Origin, node string, cut map[int]bool) []r
 	for _, g := range gpus {
 		f := reports.Finding{ID: "gpu-nvlink", Node: node, Subject: fmt.Sprintf("GPU %d", g.Index), Verdict: reports.Pass}
 		n, down := up(g)
-		wired, of, gbps, known := wiring(g.Name)
+		wired, of, gbps, known := Wiring(g.Name)
 		f.Got = fmt.Sprintf("%d links up", n)
 		if len(down) > 0 {
 			f.Got += ", inactive: " + list(down)
@@ -90,7 +90,7 @@ func NVLinks(gpus []reports.GPU, from Origin, node string, cut map[int]bool) []r
 		case cut[g.Index] || known && len(g.NVLinks) < wired && len(down) == 0:
 			f.Verdict, f.Got = reports.Unknown, fmt.Sprintf("the list is cut short: %d of its links are shown", len(g.NVLinks))
 			f.Remedy = "show the whole list (nvidia-smi nvlink -s)"
-		case n == 0 && bridged(g.Name):
+		case n == 0 && Bridged(g.Name):
 			f.Verdict, f.Want = reports.Warn, fmt.Sprintf("%d links (%s), where bridges are fitted", wired, g.Name)
 			f.Remedy = "no link of this board is up: is an NVLink bridge fitted, and fully seated?"
 		case known && n < wired:
@@ -142,9 +142,9 @@ func slowLinks(g reports.GPU, want float64) string {
 	return list(slow)
 }
 
-// bridged boards have NVLink over bridges that may not be fitted, and no
+// Bridged boards have NVLink over bridges that may not be fitted, and no
 // fabric manager.
-func bridged(product string) bool {
+func Bridged(product string) bool {
 	p := strings.ToUpper(product)
 	return strings.Contains(p, "PCIE") || strings.Contains(p, "NVL") && !strings.Contains(p, "GB") || strings.Contains(p, "RTX") || strings.Contains(p, "A40")
 }

@@ -3,11 +3,11 @@ package topo
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
 	"busbw/reports"
+	"busbw/worker/judge"
 )
 
 // odd says what of a node is not as it is elsewhere in the node, or cannot be
@@ -18,36 +18,6 @@ func odd(t reports.Topology) (out []string) {
 	out = append(out, oddPaths(t)...)
 	out = append(out, oddNICs(t)...)
 	return append(out, oddWidths(t)...)
-}
-
-// built is how many NVLinks of a GPU are up when all is well. GPUs of other
-// names are only compared with each other: an H100 PCIe, for one, has 18
-// links of which 6 are never up.
-var built = []struct {
-	name  *regexp.Regexp
-	links int
-}{
-	{regexp.MustCompile(`P100-SXM2`), 4},
-	{regexp.MustCompile(`V100-SXM`), 6},
-	{regexp.MustCompile(`A100-SXM`), 12},
-	{regexp.MustCompile(`H100 (PCIe|NVL)`), 12},
-	{regexp.MustCompile(`H100 80GB HBM3`), 18},
-	{regexp.MustCompile(`H200 NVL`), 0}, // as many as the bridges that are fitted join
-	{regexp.MustCompile(`\b(H200|B200|B300|GB200|GB300)\b`), 18},
-}
-
-// bridged GPUs have NVLink where somebody fitted a bridge.
-var bridged = regexp.MustCompile(`(?i)pcie|[0-9] NVL\b|RTX|\bA40\b`)
-
-// Built is the number of NVLinks that are up on a GPU of that name when all
-// is well.
-func Built(name string) (links int, known bool) {
-	for _, b := range built {
-		if b.name.MatchString(name) {
-			return b.links, b.links > 0
-		}
-	}
-	return 0, false
 }
 
 // up counts the links of a GPU that are up and names those that are down; told
@@ -74,7 +44,7 @@ func oddLinks(gpus []reports.GPU) (out []string) {
 		most[g.Name] = max(most[g.Name], n)
 		have, upAny = have || len(g.NVLinks) > 0, upAny || n > 0
 	}
-	if have && !upAny && slices.ContainsFunc(gpus, func(g reports.GPU) bool { return bridged.MatchString(g.Name) }) {
+	if have && !upAny && slices.ContainsFunc(gpus, func(g reports.GPU) bool { return judge.Bridged(g.Name) }) {
 		return nil // no bridge is fitted: that is how it was bought
 	}
 	if have && !upAny {
@@ -89,7 +59,7 @@ func oddLinks(gpus []reports.GPU) (out []string) {
 		}
 		n, down, told := up(g)
 		want, from := most[g.Name], "other "+g.Name+" have"
-		if b, known := Built(g.Name); known && b > want {
+		if b, _, _, known := judge.Wiring(g.Name); known && b > want {
 			want, from = b, g.Name+" as built has"
 		}
 		if !told {
