@@ -157,6 +157,9 @@ func oddNICs(t reports.Topology) (out []string) {
 		words = append(words, u.Path)
 	}
 	usual, ok := majority(words)
+	if len(words) > 1 && !slices.ContainsFunc(words, func(w string) bool { return w != SYS }) {
+		return []string{"no GPU has an adapter on its socket: all are across the link between sockets (SYS)"}
+	}
 	for _, u := range t.Use {
 		switch {
 		case len(u.NICs) == 0:

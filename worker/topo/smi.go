@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -47,7 +48,7 @@ func ParseSMI(name string, r io.Reader) (reports.Topology, error) {
 			columns = header(f)
 		case len(f) == 2 && strings.HasSuffix(f[0], ":") && strings.HasPrefix(f[0], "NIC") && deviceName.MatchString(f[1]):
 			call[strings.TrimSuffix(f[0], ":")] = f[1]
-		case len(f) > len(columns) && has(columns, f[0]):
+		case len(f) > len(columns) && slices.Contains(columns, f[0]):
 			if rows[f[0]] == nil {
 				rows[f[0]] = f[1:]
 			}
@@ -59,30 +60,23 @@ func ParseSMI(name string, r io.Reader) (reports.Topology, error) {
 	return fromMatrix(name, columns, rows, call)
 }
 
-// header is the devices of a header line, nil where it is none.
+// header is the devices of a header line, nil where it is none: that of
+// nvidia-smi topo -p2p, for one, has no column for CPU affinity.
 func header(f []string) (columns []string) {
-	for _, s := range f {
-		if s == "CPU" || s == "NUMA" {
-			break
-		}
+	end := slices.Index(f, "CPU")
+	if end < 1 {
+		return nil
+	}
+	for _, s := range f[:end] {
 		if !deviceName.MatchString(s) {
 			return nil
 		}
 		columns = append(columns, s)
 	}
-	if len(columns) == 0 || columns[0] != "GPU0" || len(columns) > maxColumns || len(f) > 1 && pathWord.MatchString(f[1]) {
+	if columns[0] != "GPU0" || len(columns) > maxColumns {
 		return nil
 	}
 	return columns
-}
-
-func has(list []string, s string) bool {
-	for _, x := range list {
-		if x == s {
-			return true
-		}
-	}
-	return false
 }
 
 func fromMatrix(name string, columns []string, rows map[string][]string, call map[string]string) (reports.Topology, error) {

@@ -59,6 +59,32 @@ func TestParseSMI(t *testing.T) {
 	}
 }
 
+// Machines from the field whose GPUs are not all alike, and are well: a DGX-1
+// with its mesh of single and double links and an adapter for four GPUs, and a
+// server with GPUs and adapters spread over four NUMA nodes.
+func TestParseSMIOfUnevenMachines(t *testing.T) {
+	for name, text := range map[string]string{
+		"DGX-1": "GPU0 GPU1 GPU2 GPU3 GPU4 GPU5 GPU6 GPU7 mlx5_0 mlx5_1 CPU Affinity NUMA Affinity\n" +
+			"GPU0 X NV1 NV2 NV1 SYS SYS SYS NV2 NODE SYS 0-23,48-71 0\nGPU1 NV1 X NV1 NV2 SYS SYS NV2 SYS NODE SYS 0-23,48-71 0\n" +
+			"GPU2 NV2 NV1 X NV2 SYS NV1 SYS SYS PIX SYS 0-23,48-71 0\nGPU3 NV1 NV2 NV2 X NV1 SYS SYS SYS PIX SYS 0-23,48-71 0\n" +
+			"GPU4 SYS SYS SYS NV1 X NV2 NV2 NV1 SYS NODE 24-47,72-95 1\nGPU5 SYS SYS NV1 SYS NV2 X NV1 NV2 SYS NODE 24-47,72-95 1\n" +
+			"GPU6 SYS NV2 SYS SYS NV2 NV1 X NV1 SYS PIX 24-47,72-95 1\nGPU7 NV2 SYS SYS SYS NV1 NV2 NV1 X SYS PIX 24-47,72-95 1\n" +
+			"mlx5_0 NODE NODE PIX PIX SYS SYS SYS SYS X SYS\nmlx5_1 SYS SYS SYS SYS NODE NODE PIX PIX SYS X\n",
+		"behind another matrix": " GPU0 GPU1\n GPU0 X GNS\n GPU1 GNS X\n\n\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\nGPU0\t X \tPHB\t0-63\t0\t\tN/A\nGPU1\tPHB\t X \t0-63\t0\t\tN/A\n",
+		"one GPU":               "\tGPU0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\nGPU0\t X \t0-19\t0\t\tN/A\n",
+		"four NUMA nodes": "GPU0 GPU1 GPU2 GPU3 NIC0 NIC1 NIC2 NIC3 CPU Affinity\nGPU0 X NV18 NV18 NV18 PIX NODE NODE SYS 0-23\nGPU1 NV18 X NV18 NV18 NODE PIX NODE SYS 0-23\n" +
+			"GPU2 NV18 NV18 X NV18 NODE NODE PIX SYS 0-23\nGPU3 NV18 NV18 NV18 X SYS SYS SYS PIX 24-47\nNIC0 PIX NODE NODE SYS X NODE NODE SYS\n",
+	} {
+		if top, err := ParseSMI("file", strings.NewReader(text)); err != nil || len(top.Odd) != 0 {
+			t.Errorf("%s: odd %q, %v", name, top.Odd, err)
+		}
+	}
+	far := "\tGPU0\tGPU1\tNIC0\tCPU Affinity\nGPU0\t X \tNV12\tSYS\t32-63\nGPU1\tNV12\t X \tSYS\t32-63\nNIC0\tSYS\tSYS\t X \n"
+	if top, err := ParseSMI("file", strings.NewReader(far)); err != nil || len(top.Odd) != 1 || !strings.HasPrefix(top.Odd[0], "no GPU has an adapter on its socket") {
+		t.Errorf("all far: odd %q, %v", top.Odd, err)
+	}
+}
+
 func TestParseSMIRefuses(t *testing.T) {
 	if _, err := ParseSMI("file", strings.NewReader("nothing of the kind\n")); !errors.Is(err, ErrNoMatrix) {
 		t.Error(err)
@@ -67,8 +93,8 @@ func TestParseSMIRefuses(t *testing.T) {
 		strings.Replace(captured, "GPU0\t X \tNV12", "GPU0\t X \tFAR", 1):   "from GPU0 to GPU1 the matrix says \"FAR\"",
 		strings.Replace(captured, "GPU0\t X \tNV12", "GPU0\t X \tNV4", 1):   "contradicts itself",
 		strings.Replace(captured, "GPU0\t X \tNV12", "GPU0\tNV12\tNV12", 1): "from GPU0 to GPU0",
-		"GPU0 GPU0\nGPU0 X X\n":           "names GPU0 twice",
-		strings.Repeat("x", maxCapture+1): "too long",
+		"GPU0 GPU0 CPU\nGPU0 X X\n":                                         "names GPU0 twice",
+		strings.Repeat("x", maxCapture+1):                                   "too long",
 	} {
 		if _, err := ParseSMI("file", strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got %v", want, err)
