@@ -157,6 +157,7 @@ func (f *topoFlags) members(ctx context.Context, errs io.Writer) (r topoReport, 
 	if len(ws) == 0 {
 		return r, fmt.Errorf("no worker is in the cluster: start busbw worker on each node; busbw members shows who is there")
 	}
+	fmt.Fprintf(errs, "asking %d worker(s)\n", len(ws))
 	ts, failed := make([]reports.Topology, len(ws)), make([]error, len(ws))
 	var wait sync.WaitGroup
 	slots := make(chan struct{}, atOnce)
@@ -180,7 +181,10 @@ func (f *topoFlags) members(ctx context.Context, errs io.Writer) (r topoReport, 
 			r.Mute = append(r.Mute, fmt.Sprintf("node %s cannot be used: %s", m, m.Problem))
 		}
 	}
-	return r, ctx.Err()
+	if ctx.Err() != nil {
+		r.Mute = append(r.Mute, "interrupted: not every node was asked")
+	}
+	return r, nil
 }
 
 // print shows the report and says by its error whether something is odd.
