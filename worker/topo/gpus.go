@@ -49,6 +49,9 @@ func GPUs(root fs.FS) ([]reports.GPU, error) {
 		default:
 			continue
 		}
+		if isVirtual(root, a) { // a share that waits for a virtual machine
+			continue
+		}
 		if len(gpus) == maxGPUs {
 			return nil, fmt.Errorf("more than %d GPUs", maxGPUs)
 		}

@@ -236,6 +236,11 @@ func TestVirtualFunctions(t *testing.T) {
 		m.hca(fmt.Sprintf("mlx5_%d", 20+i), place, "0")
 		m.link("sys/devices/"+place+"/physfn", "../0000:14:00.0")
 	}
+	vgpu := m.device("pci0000:10/0000:10:01.0/0000:11:00.0/0000:12:00.0/0000:13:00.4", gpuFacts("0"))
+	m.link("sys/devices/pci0000:10/0000:10:01.0/0000:11:00.0/0000:12:00.0/"+vgpu+"/physfn", "../0000:13:00.0")
+	if all, err := GPUs(m); err != nil || len(all) != 8 {
+		t.Errorf("%d GPUs with a share of one, %v", len(all), err)
+	}
 	m.put("sys/devices/pci0000:10/0000:10:01.0/0000:11:00.0/0000:12:00.0/0000:13:00.0/local_cpulist", strings.Repeat("0,", 1<<20))
 	top := Read("a", m, gpus, "")
 	if len(top.NICs) != 8 || top.Virtual != 16 || len(top.Odd) != 0 {
