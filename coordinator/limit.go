@@ -47,9 +47,9 @@ func crossBytes(op collectives.Op, n, k int) float64 {
 	}
 }
 
-// memoryGPU is where buffers are that NVLink and PCIe carry between the ranks
-// of a node (reports.Result, Memory).
-const memoryGPU = "gpu"
+// memoryHost is where buffers are that ranks of a node read by themselves
+// (reports.Result, Memory); all others are carried by NVLink or PCIe.
+const memoryHost = "host"
 
 // Machine is what the limits are computed from: GB/s, 0 where unknown.
 type Machine struct {

@@ -118,7 +118,7 @@ func (s *Sweep) Measure(ctx context.Context, c Case) (reports.Result, error) {
 	if wrong != nil && *wrong > 0 {
 		res.Notes = append(res.Notes, "wrong data, first at "+first)
 	}
-	if err := s.time(ctx, c, &res); err != nil || res.Verbs == nil && res.Memory != memoryGPU {
+	if err := s.time(ctx, c, &res); err != nil || res.Verbs == nil && res.Memory == memoryHost {
 		return res, err
 	}
 	return res, s.ports(ctx, &res)
@@ -148,7 +148,7 @@ func (s *Sweep) check(ctx context.Context, timeout time.Duration) (*int64, strin
 func (s *Sweep) Blank(c Case) reports.Result {
 	res := reports.Result{
 		Format: 1, Time: time.Now().UTC(), Run: s.Run, Launch: s.Launch, Op: c.op.String(), Algorithm: c.algo, Auto: c.auto,
-		Engine: "native", Scope: c.scope, Memory: "host", Dtype: s.req.Dtype.String(), Ranks: len(c.groups[0]), Nodes: len(s.Nodes),
+		Engine: "native", Scope: c.scope, Memory: memoryHost, Dtype: s.req.Dtype.String(), Ranks: len(c.groups[0]), Nodes: len(s.Nodes),
 		Groups: len(c.groups), Pairs: c.pairs, Bytes: c.count * int64(s.req.Dtype.Size()), Count: c.count, InPlace: c.inPlace,
 		Mode: s.req.Mode, Aggregate: s.req.Aggregate, Config: s.req.Settings, Source: s.Source,
 	}

@@ -14,7 +14,7 @@ func (s *Sweep) time(ctx context.Context, c Case, res *reports.Result) error {
 	if err != nil {
 		return err
 	}
-	if res.Memory == memoryGPU {
+	if res.Memory != memoryHost {
 		if _, err := ask[struct{}](ctx, s, KindMark, func(int) any { return struct{}{} }, grace); err != nil {
 			return err
 		}
