@@ -119,6 +119,46 @@ func readNumber(root fs.FS, name string) (int64, error) {
 	return strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
 }
 
+// PinNear keeps the calling thread on one of the processors of a list of the
+// kernel's ("0-15,32"): the n-th of those that the process may use, counted round.
+// It does nothing where there is none, or where that is refused.
+func PinNear(n int, list string) {
+	var all, near, one unix.CPUSet
+	if unix.SchedGetaffinity(0, &all) != nil {
+		return
+	}
+	for part := range strings.SplitSeq(list, ",") {
+		from, to, ranged := strings.Cut(part, "-")
+		if !ranged {
+			to = from
+		}
+		lo, err1 := strconv.Atoi(from)
+		hi, err2 := strconv.Atoi(to)
+		if err1 != nil || err2 != nil {
+			return
+		}
+		for cpu := max(0, lo); cpu <= min(hi, 8*len(all)*8); cpu++ {
+			if all.IsSet(cpu) {
+				near.Set(cpu)
+			}
+		}
+	}
+	if near.Count() == 0 {
+		return
+	}
+	n %= near.Count()
+	for cpu := 0; ; cpu++ {
+		if near.IsSet(cpu) {
+			if n == 0 {
+				one.Set(cpu)
+				_ = unix.SchedSetaffinity(0, &one) // as in Pin
+				return
+			}
+			n--
+		}
+	}
+}
+
 // Pin keeps the calling thread on one of the processors that the process may
 // use: the n-th of them, counted round. Where some of near are among them, only
 // those count. It does nothing where that is refused.

@@ -21,6 +21,7 @@ const (
 type OpenBody struct {
 	Token []byte   `json:"token"`
 	Rails []string `json:"rails,omitempty"` // RDMA ports to use, in turn; none: each rank the nearest
+	GPUs  bool     `json:"gpus,omitempty"`  // look for GPUs
 }
 
 // OpenReply says where a node can be reached and what it is.
@@ -32,6 +33,7 @@ type OpenReply struct {
 	Iface    string   `json:"iface,omitempty"`
 	LineGBps *float64 `json:"line_gb_per_s,omitempty"` // of the interface, where the kernel knows it
 	RDMA     RDMA     `json:"rdma"`
+	GPUs     GPUs     `json:"gpus"` // where they were asked for
 }
 
 // LimitsBody asks for the machine's own limits; a node that shares its
@@ -77,12 +79,14 @@ type CaseBody struct {
 	Addrs     []string `json:"addrs"`            // data address of each node
 	Machines  []string `json:"machines"`         // of each node: equal where they share a clock
 	Verbs     bool     `json:"verbs"`            // queue pairs between processes instead of TCP
+	// Islands puts the buffers in GPU memory; it has GPUs.Islands of every node.
+	Islands [][]int `json:"islands,omitempty"`
 }
 
 // CaseReply says what a node understood. Digests of all nodes must agree.
 type CaseReply struct {
 	Digest string `json:"digest"`
-	Link   string `json:"link"` // "memory", "tcp", "verbs", "memory+tcp", "memory+verbs", "none"
+	Link   string `json:"link"` // "memory", "tcp", "verbs", "memory+tcp", "memory+verbs", "none"; of GPU memory "cuda", "staged", "cuda+staged+tcp"
 	// Hellos of queue pairs that wait for their peers; a join must follow.
 	Hellos []Hello `json:"hellos,omitempty"`
 	// Effective is what the settings came to on this node, by name.

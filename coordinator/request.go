@@ -27,8 +27,9 @@ type Request struct {
 	Aggregate  int // collectives in one timed iteration
 	Checks     int // rounds of data check of each size; 0: none
 	Mode       string
-	Rotate     bool // move through a larger region, so that caches do not flatter
-	Huge       bool // ask for transparent huge pages
+	Rotate     bool   // move through a larger region, so that caches do not flatter
+	Huge       bool   // ask for transparent huge pages
+	Memory     string // one of Memories; "": host
 	Timeout    time.Duration
 	Rails      []string // RDMA ports that the ranks of a node use in turn; none: each the nearest
 	Settings   map[string]string
@@ -46,6 +47,9 @@ func (r *Request) Valid() error {
 		if !slices.Contains(Scopes(), s) {
 			return fmt.Errorf("unknown scope %q; the scopes are %s", s, strings.Join(Scopes(), ", "))
 		}
+	}
+	if r.Memory != "" && !slices.Contains(Memories(), r.Memory) {
+		return fmt.Errorf("unknown memory %q; want %s", r.Memory, strings.Join(Memories(), ", "))
 	}
 	for _, op := range r.Ops {
 		if _, err := Allowed(r.Settings["NCCL_ALGO"], op); err != nil {

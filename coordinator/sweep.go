@@ -36,6 +36,9 @@ type Sweep struct {
 	mixed    bool           // machines differ in kind: no limit is known
 	verbs    *reports.Verbs // queue pairs carry data between nodes; nil: TCP does
 	notes    []string       // that every result between nodes carries
+	gpu      bool           // buffers are in GPU memory
+	islands  [][]int        // then: of every node
+	gpuNotes []string       // then: that every result carries
 }
 
 // limit on one command beyond its own running time: connecting hundreds of
@@ -46,7 +49,9 @@ const grace = 60 * time.Second
 // measures the machine's limits. It returns facts worth telling.
 func (s *Sweep) Open(ctx context.Context, session doer, req *Request) (facts []string, err error) {
 	s.session, s.req = session, req
-	replies, err := ask[OpenReply](ctx, s, KindOpen, func(int) any { return OpenBody{Token: s.Token, Rails: req.Rails} }, grace)
+	replies, err := ask[OpenReply](ctx, s, KindOpen, func(int) any {
+		return OpenBody{Token: s.Token, Rails: req.Rails, GPUs: req.Memory == "gpu" || req.Memory == "auto"}
+	}, grace)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +62,10 @@ func (s *Sweep) Open(ctx context.Context, session doer, req *Request) (facts []s
 			return nil, fmt.Errorf("node %s runs busbw %s and node %s runs %s: install one version everywhere", s.Nodes[i].Host, r.Version, s.Nodes[0].Host, replies[0].Version)
 		}
 	}
-	facts = s.agree(replies)
+	if facts, err = s.place(replies); err != nil || s.gpu {
+		return facts, err // what limits host memory says nothing of it
+	}
+	facts = append(facts, s.agree(replies)...)
 	more, err := s.limits(ctx, replies)
 	return append(facts, more...), err
 }
@@ -73,7 +81,7 @@ func (s *Sweep) Measure(ctx context.Context, c Case) (reports.Result, error) {
 	body := CaseBody{
 		Scope: c.scope, Op: c.op.String(), Algorithm: c.algo, Dtype: s.req.Dtype.String(), Redop: s.req.Redop.String(),
 		Root: c.params.Root, Count: c.count, InPlace: c.inPlace, Pieces: c.pieces, Channels: c.params.Channels,
-		Rotate: s.req.Rotate, Huge: s.req.Huge, Addrs: s.addrs, Machines: s.machines, Verbs: s.verbs != nil,
+		Rotate: s.req.Rotate, Huge: s.req.Huge, Addrs: s.addrs, Machines: s.machines, Verbs: s.verbs != nil, Islands: s.islands,
 	}
 	if c.apart {
 		body.Groups = c.groups
@@ -104,7 +112,8 @@ func (s *Sweep) Measure(ctx context.Context, c Case) (reports.Result, error) {
 	if s.verbs != nil && strings.HasSuffix(res.Link, "verbs") {
 		res.Verbs = new(*s.verbs)
 	}
-	if res.Link != "memory" && res.Link != "none" {
+	res.Notes = append(res.Notes, s.gpuNotes...)
+	if res.Link != "memory" && res.Link != "none" && !s.gpu || strings.HasSuffix(res.Link, "tcp") {
 		res.Notes = append(res.Notes, s.notes...)
 	}
 	if strings.Contains(res.Link, "tcp") {
@@ -163,6 +172,9 @@ func (s *Sweep) Blank(c Case) reports.Result {
 	}
 	if c.op.Rooted() {
 		res.Root = &c.params.Root
+	}
+	if s.gpu {
+		res.Memory = "cuda"
 	}
 	for _, n := range s.Nodes {
 		res.Hosts = append(res.Hosts, n.Host)

@@ -38,6 +38,12 @@ func (r *runner) prepare(ctx context.Context, b coordinator.CaseBody) (any, erro
 	if err != nil {
 		return nil, err
 	}
+	r.gpus.islands = nil
+	if b.Islands != nil {
+		if err := r.seat(b); err != nil {
+			return nil, err
+		}
+	}
 	if err := r.connect(ctx, c, b); err != nil {
 		return nil, err
 	}
@@ -102,7 +108,7 @@ func (r *runner) read(b coordinator.CaseBody) (*liveCase, error) {
 }
 
 // team is a rank's group as the executor sees it. With shared memory disabled
-// every rank counts as a process of its own.
+// every rank counts as a process of its own, and so does every island of GPUs.
 func (r *runner) team(c *liveCase, k *rank) collectives.Team {
 	t := r.teamOf(c.groups[k.group])
 	t.Me = k.me
@@ -113,8 +119,10 @@ func (r *runner) team(c *liveCase, k *rank) collectives.Team {
 func (r *runner) teamOf(group []int) collectives.Team {
 	t := collectives.Team{Global: group, Node: make([]int, len(group))}
 	for i, g := range t.Global {
-		t.Node[i] = coordinator.NodeOf(r.plan.Nodes, g)
-		if r.plan.Settings["NCCL_SHM_DISABLE"] == "1" {
+		n := coordinator.NodeOf(r.plan.Nodes, g)
+		if t.Node[i] = n; r.gpus.islands != nil {
+			t.Node[i] = n*maxRanks + r.gpus.islands[n][g-r.firstOf(n)]
+		} else if r.plan.Settings["NCCL_SHM_DISABLE"] == "1" {
 			t.Node[i] = g
 		}
 	}
@@ -132,13 +140,20 @@ func (r *runner) connect(ctx context.Context, c *liveCase, b coordinator.CaseBod
 	return r.each(func(k *rank) (err error) {
 		t := r.team(c, k)
 		if t.Apart() && !b.Verbs {
-			if err = k.dial(ctx, r, t.Peers(c.Schedule), b.Addrs); err != nil {
+			peers := t.Peers(c.Schedule)
+			if b.Islands != nil {
+				peers = slices.DeleteFunc(peers, k.staged.Here)
+			}
+			if err = k.dial(ctx, r, peers, b.Addrs); err != nil {
 				r.abort.Set(err) // the other ranks need not wait for this one
 				return err
 			}
 		}
 		if k.exec, err = collectives.NewRank(t, r.hub, k.wire, r.abort); err != nil {
 			return err
+		}
+		if b.Islands != nil {
+			k.exec.On(k.seat)
 		}
 		k.current.Store(k.exec)
 		return nil
@@ -149,8 +164,11 @@ func (r *runner) connect(ctx context.Context, c *liveCase, b coordinator.CaseBod
 func (r *runner) linkName() string {
 	memory, apart, wire := false, false, "tcp"
 	players := r.players()
-	if len(players) == 0 {
+	switch {
+	case len(players) == 0:
 		return ""
+	case r.gpus.islands != nil:
+		return r.gpuLinkName()
 	}
 	for _, k := range players {
 		t := r.team(r.live, k)

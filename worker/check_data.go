@@ -28,17 +28,19 @@ func (r *runner) check(b coordinator.CheckBody) (any, error) {
 	for i := range b.Rounds {
 		err := r.each(func(k *rank) error {
 			bufs := k.slots.at(i % k.slots.count)
-			for j := range bufs.Out {
-				bufs.Out[j] = poison
+			if err := k.fill(r.live, bufs); err != nil {
+				return err
 			}
-			k.fill(r.live, bufs.In)
 			if err := k.exec.Barrier(); err != nil {
 				return err
 			}
 			if err := k.exec.Run(k.program, bufs); err != nil {
 				return err
 			}
-			n, at := k.compare(r.live, bufs.Out)
+			n, at, err := k.compare(r.live, bufs.Out)
+			if err != nil {
+				return err
+			}
 			if l := k.global - r.first; n > 0 {
 				if wrong[l] == 0 {
 					first[l] = fmt.Sprintf("rank %d element %d of %d", k.global, at, r.live.Count)
@@ -62,49 +64,84 @@ func (r *runner) check(b coordinator.CheckBody) (any, error) {
 // block is the elements of one rank's share of a blocked operation.
 func (c *liveCase) block() int64 { return c.Count / int64(len(c.groups[0])) }
 
-// fill writes a rank's input.
-func (k *rank) fill(c *liveCase, in []byte) {
-	if c.Op.Reduces() {
-		reduce.Fill(in, c.Dtype, c.Redop, len(c.groups[0]), k.me, 0)
-		return
+// fill writes a rank's input, and poison over its result.
+func (k *rank) fill(c *liveCase, b collectives.Buffers) error {
+	n := len(c.groups[0])
+	if k.seat != nil {
+		period := reduce.Source(c.Dtype, k.me, 0, len(b.In))
+		if c.Op.Reduces() {
+			period = reduce.Input(c.Dtype, c.Redop, n, k.me, 0, len(b.In))
+		}
+		return errors.Join(k.seat.Set(b.Out, poison), k.seat.Fill(b.In, period))
 	}
-	reduce.FillSource(in, c.Dtype, k.me, 0)
+	for j := range b.Out {
+		b.Out[j] = poison
+	}
+	if c.Op.Reduces() {
+		reduce.Fill(b.In, c.Dtype, c.Redop, n, k.me, 0)
+		return nil
+	}
+	reduce.FillSource(b.In, c.Dtype, k.me, 0)
+	return nil
 }
 
 // compare counts the wrong elements of a rank's result and finds the first.
-func (k *rank) compare(c *liveCase, out []byte) (wrong, first int64) {
+func (k *rank) compare(c *liveCase, out []byte) (wrong, first int64, err error) {
 	n := len(c.groups[0])
 	if c.Op == collectives.AllToAll || ((c.Op == collectives.AllGather || c.Op == collectives.Gather) && len(out) > 0) {
 		return k.compareBlocks(c, out)
 	}
 	switch c.Op {
 	case collectives.AllReduce, collectives.Reduce:
-		return reduce.Check(out, c.Dtype, c.Redop, n, 0)
+		return k.compareResult(c, out, 0)
 	case collectives.ReduceScatter:
-		return reduce.Check(out, c.Dtype, c.Redop, n, int64(k.me)*c.block())
+		return k.compareResult(c, out, int64(k.me)*c.block())
 	case collectives.Broadcast:
-		return reduce.CheckSource(out, c.Dtype, c.Root, 0)
+		return k.compareSource(c, out, c.Root, 0)
 	case collectives.Scatter:
-		return reduce.CheckSource(out, c.Dtype, c.Root, int64(k.me)*c.block())
+		return k.compareSource(c, out, c.Root, int64(k.me)*c.block())
 	default: // sendrecv: from the rank before
-		return reduce.CheckSource(out, c.Dtype, (k.me+n-1)%n, 0)
+		return k.compareSource(c, out, (k.me+n-1)%n, 0)
 	}
 }
 
 // compareBlocks is for results that are a block from each rank: block i is
 // rank i's input, or, in alltoall, its block for this rank.
-func (k *rank) compareBlocks(c *liveCase, out []byte) (wrong, first int64) {
+func (k *rank) compareBlocks(c *liveCase, out []byte) (wrong, first int64, err error) {
 	bytes := c.block() * int64(c.Dtype.Size())
 	at := int64(0)
 	if c.Op == collectives.AllToAll {
 		at = int64(k.me) * c.block()
 	}
 	for i := range c.groups[0] {
-		n, f := reduce.CheckSource(out[int64(i)*bytes:int64(i+1)*bytes], c.Dtype, i, at)
+		n, f, err := k.compareSource(c, out[int64(i)*bytes:int64(i+1)*bytes], i, at)
+		if err != nil {
+			return wrong, first, err
+		}
 		if n > 0 && wrong == 0 {
 			first = int64(i)*c.block() + f - at
 		}
 		wrong += n
 	}
-	return wrong, first
+	return wrong, first, nil
+}
+
+// compareResult compares with what a reduction must give from an element on,
+// compareSource with a rank's input; both where the buffers are.
+func (k *rank) compareResult(c *liveCase, out []byte, from int64) (wrong, first int64, err error) {
+	if k.seat == nil {
+		wrong, first = reduce.Check(out, c.Dtype, c.Redop, len(c.groups[0]), from)
+		return wrong, first, nil
+	}
+	wrong, first, err = k.seat.Check(out, reduce.Result(c.Dtype, c.Redop, len(c.groups[0]), from, len(out)), c.Dtype.Size())
+	return wrong, from + first, err
+}
+
+func (k *rank) compareSource(c *liveCase, out []byte, source int, from int64) (wrong, first int64, err error) {
+	if k.seat == nil {
+		wrong, first = reduce.CheckSource(out, c.Dtype, source, from)
+		return wrong, first, nil
+	}
+	wrong, first, err = k.seat.Check(out, reduce.Source(c.Dtype, source, from, len(out)), c.Dtype.Size())
+	return wrong, from + first, err
 }

@@ -43,6 +43,9 @@ func (r *runner) open(b coordinator.OpenBody) (any, error) {
 	reply := coordinator.OpenReply{Addr: r.listen.Addr().String(), Machine: coordinator.MachineID(), CPUs: runtime.NumCPU(), Version: r.version}
 	reply.Iface = ifaceOf(addr)
 	reply.LineGBps = lineRate(r.root, reply.Iface)
+	if b.GPUs {
+		reply.GPUs = r.findGPUs()
+	}
 	reply.RDMA, err = r.openRails(b.Rails)
 	return reply, err
 }
@@ -62,6 +65,9 @@ func (r *runner) setting(name string) int {
 
 // dial connects the rank with peers that it is not connected with yet.
 func (k *rank) dial(ctx context.Context, r *runner, peers []int, addrs []string) (err error) {
+	if len(peers) == 0 && k.staged != nil {
+		return nil // the exchange needs no connection
+	}
 	var to []collectives.TCPPeer
 	for _, p := range peers {
 		addr, err := netip.ParseAddrPort(addrs[coordinator.NodeOf(r.plan.Nodes, p)])
@@ -75,6 +81,10 @@ func (k *rank) dial(ctx context.Context, r *runner, peers []int, addrs []string)
 	}
 	if k.link, err = collectives.ConnectTCP(ctx, r.listen, k.global, to, r.abort); err != nil {
 		return err
+	}
+	if k.staged != nil {
+		k.staged.Over(k.link)
+		return nil
 	}
 	k.wire = collectives.NewWire(k.link, r.total())
 	return nil

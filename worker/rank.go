@@ -9,6 +9,7 @@ import (
 	"busbw/collectives"
 	"busbw/coordinator"
 	"busbw/reports"
+	"busbw/worker/gpu"
 	"busbw/worker/topo"
 )
 
@@ -21,6 +22,8 @@ type rank struct {
 	link    *collectives.TCPLink // nil until a peer is in another process
 	wire    *collectives.Wire    // over link, or over queue pairs
 	queues  queues
+	seat    *gpu.Seat // nil until a case is in GPU memory
+	staged  *gpu.Link // then: to ranks that its GPU does not reach; link is under it
 	exec    *collectives.Rank
 	current atomic.Pointer[collectives.Rank] // exec, for the heartbeat
 	program *collectives.Program

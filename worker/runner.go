@@ -39,6 +39,7 @@ type runner struct {
 	counts   *gpuCounts        // nil where the ranks' buffers are in host memory
 	peer     *coordinator.Peer // what joins the ranks' GPUs; nil: not known, or host memory
 	root     fs.FS             // of the machine's files
+	gpus     gpus
 	beating  sync.WaitGroup
 	watching atomic.Bool // the ranks have devices
 
@@ -88,9 +89,7 @@ func (r *runner) start() error {
 	if r.plan.Node < 0 || r.plan.Node >= len(r.plan.Nodes) {
 		return fmt.Errorf("runner: node %d of %d", r.plan.Node, len(r.plan.Nodes))
 	}
-	for _, n := range r.plan.Nodes[:r.plan.Node] {
-		r.first += n.Ranks
-	}
+	r.first = r.firstOf(r.plan.Node)
 	local := r.plan.Nodes[r.plan.Node].Ranks
 	if local < 1 || local > maxRanks {
 		return fmt.Errorf("runner: %d ranks on a node; at most %d are possible", local, maxRanks)
@@ -107,17 +106,31 @@ func (r *runner) start() error {
 	return nil
 }
 
+// firstOf is the global number of a node's first rank.
+func (r *runner) firstOf(node int) (first int) {
+	for _, n := range r.plan.Nodes[:node] {
+		first += n.Ranks
+	}
+	return first
+}
+
 // maxRanks bounds the threads and buffers that a plan can ask for.
 const maxRanks = 1024
 
 func (r *runner) stop() {
 	r.abort.Set(errOver) // links need not wait for peers any more
 	for _, k := range r.ranks {
-		if k.link != nil {
+		switch {
+		case k.staged != nil:
+			k.staged.Close() // and link, which is under it
+		case k.link != nil:
 			k.link.Close()
 		}
 		k.queues.close()
 		k.slots.free()
+		if k.seat != nil {
+			k.seat.Close()
+		}
 		close(k.work)
 	}
 	if r.listen != nil {

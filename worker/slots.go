@@ -7,6 +7,7 @@ import (
 	"busbw/collectives"
 	"busbw/coordinator"
 	"busbw/rdma"
+	"busbw/worker/gpu"
 )
 
 // slots are a rank's buffers: several of each kind, used in turn, so that the
@@ -109,10 +110,30 @@ func (s *slots) at(i int) collectives.Buffers {
 
 // region is memory that cases use one after another: it only grows.
 type region struct {
-	*collectives.HostBuffer
+	host  *collectives.HostBuffer
+	dev   *gpu.Memory // instead of host
+	seat  *gpu.Seat   // whose dev is
 	size  int64
 	huge  bool
 	known *rdma.Link // that it is registered with
+}
+
+// Span is n bytes from off.
+func (g *region) Span(off, n int64) []byte {
+	if g.dev != nil {
+		return g.dev.Span(off, n)
+	}
+	return g.host.Span(off, n)
+}
+
+// free gives the memory back.
+func (g *region) free() (err error) {
+	if g.dev != nil {
+		err = g.seat.Free(g.dev)
+	}
+	g.host.Free()
+	*g = region{}
+	return err
 }
 
 // register makes the region known to a link, which forgets it before it goes.
@@ -135,18 +156,21 @@ func (g *region) forget() (err error) {
 	return err
 }
 
-// fit makes the region at least that large.
-func (g *region) fit(size int64, huge bool) (err error) {
-	if size <= g.size && huge == g.huge {
+// fit makes the region at least that large, on the seat's GPU if there is one.
+func (g *region) fit(size int64, huge bool, seat *gpu.Seat) (err error) {
+	if size <= g.size && huge == g.huge && seat == g.seat {
 		return nil
 	}
-	if err := g.forget(); err != nil {
+	if err := errors.Join(g.forget(), g.free()); err != nil {
 		return err
 	}
-	g.Free()
-	*g = region{huge: huge}
-	if g.HostBuffer, err = collectives.AllocHost(size, huge); err == nil {
-		g.size = size
+	if seat == nil {
+		g.host, err = collectives.AllocHost(size, huge)
+	} else {
+		g.dev, err = seat.Alloc(size)
+	}
+	if err == nil {
+		g.huge, g.size, g.seat = huge, size, seat
 	}
 	return err
 }
@@ -155,8 +179,7 @@ func (s *slots) regions() []*region { return []*region{&s.in, &s.out, &s.work} }
 
 func (s *slots) free() {
 	for _, g := range s.regions() {
-		g.Free()
-		*g = region{}
+		g.free() // the process ends
 	}
 }
 
@@ -164,6 +187,9 @@ func (s *slots) free() {
 // they lie near it. Sizes that do not fit are refused, with the reason, before
 // anything is allocated; a rotation that does not fit is shortened.
 func (r *runner) allocate(c *liveCase, b coordinator.CaseBody) (refused string, err error) {
+	if r.gpus.islands != nil {
+		return r.allocateGPU(c, b)
+	}
 	have, err := collectives.MemoryAvailable()
 	if err != nil {
 		return "", err
@@ -186,7 +212,7 @@ func (r *runner) allocate(c *liveCase, b coordinator.CaseBody) (refused string, 
 		r.live = nil
 		return fmt.Sprintf("%d ranks need %.1f GiB for %s of %d bytes and %.1f GiB are available to them", len(r.ranks), gib(need), c.Op, c.Count*int64(c.Dtype.Size()), gib(have)), nil
 	}
-	if err := r.each(func(k *rank) error { return k.slots.allocate(b.Huge) }); err != nil {
+	if err := r.each(func(k *rank) error { return k.slots.allocate(b.Huge, nil) }); err != nil {
 		return "", err
 	}
 	return r.register(need)
@@ -205,9 +231,9 @@ func (r *runner) planSlots(c *liveCase, rotate bool) (need int64) {
 // held is what the regions take now.
 func (s *slots) held() int64 { return s.in.size + s.out.size + s.work.size }
 
-func (s *slots) allocate(huge bool) error {
+func (s *slots) allocate(huge bool, seat *gpu.Seat) error {
 	n := int64(s.count)
-	return errors.Join(s.in.fit(n*s.strideIn, huge), s.out.fit(n*s.strideOut, huge), s.work.fit(n*s.strideWork, huge))
+	return errors.Join(s.in.fit(n*s.strideIn, huge, seat), s.out.fit(n*s.strideOut, huge, seat), s.work.fit(n*s.strideWork, huge, seat))
 }
 
 func gib(n int64) float64 { return float64(n) / (1 << 30) }

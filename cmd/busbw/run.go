@@ -31,6 +31,7 @@ type runFlags struct {
 	nodes, ranks                  int
 	wait                          time.Duration
 	format, output, resume        string
+	memory                        string
 }
 
 func runCommand() *cobra.Command {
@@ -111,7 +112,7 @@ func (f *runFlags) valid(req *coordinator.Request) error {
 func (f *runFlags) request() (*coordinator.Request, error) {
 	r := &coordinator.Request{
 		Scopes: f.scopes, Root: f.root, Iterations: f.iters, Time: f.time, Warmup: f.warmup, Aggregate: f.agg,
-		Checks: f.checks, Rotate: !f.noRotate, Huge: f.huge, Timeout: f.timeout, Algorithms: f.algos,
+		Checks: f.checks, Rotate: !f.noRotate, Huge: f.huge, Timeout: f.timeout, Algorithms: f.algos, Memory: f.memory,
 	}
 	var err error
 	if r.Sizes, err = f.sizeList(); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"busbw/collectives/reduce"
 	"busbw/rdma"
+	"busbw/worker/gpu"
 )
 
 func versionCommand() *cobra.Command {
@@ -24,9 +25,27 @@ func versionCommand() *cobra.Command {
 			fmt.Fprintf(out, "busbw %s (%s, %s/%s)\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			fmt.Fprintf(out, "reduction kernels: %s\n", reduce.ISAs()[0])
 			fmt.Fprintf(out, "RDMA: %s\n", rdmaState(os.DirFS("/")))
+			fmt.Fprintf(out, "GPUs: %s\n", gpuState())
 			return nil
 		},
 	}
+}
+
+// gpuState says whether the CUDA driver can be used and what it has.
+func gpuState() string {
+	d, err := gpu.Open()
+	if err != nil {
+		return err.Error()
+	}
+	all, err := d.Devices()
+	if err != nil {
+		return err.Error()
+	}
+	names := []string{"driver for CUDA " + gpu.Version(d.Version)}
+	for _, g := range all {
+		names = append(names, g.String())
+	}
+	return strings.Join(names, "; ")
 }
 
 // rdmaState says whether libibverbs can be used and which ports there are.

@@ -36,7 +36,7 @@ func (d *Driver) Find(id string) (*Device, error) {
 	}
 	var have []string
 	for _, i := range all {
-		if id == fmt.Sprint(i.Ordinal) || id == i.UUID || samePCI(id, i.PCI) {
+		if id == fmt.Sprint(i.Ordinal) || id == i.UUID || SamePCI(id, i.PCI) {
 			return d.Device(i.Ordinal)
 		}
 		have = append(have, fmt.Sprintf("%d %s %s", i.Ordinal, i.PCI, i.UUID))
@@ -101,7 +101,10 @@ func (g *Device) Alloc(size int64) (*Memory, error) {
 	if size <= 0 {
 		return m, nil
 	}
-	return m, g.failed(fmt.Sprintf("allocate %d bytes", size), C.gpu_alloc(g.ctx, &m.p, C.size_t(size)))
+	if err := g.failed(fmt.Sprintf("allocate %d bytes", size), C.gpu_alloc(g.ctx, &m.p, C.size_t(size))); err != nil {
+		return nil, err
+	}
+	return m, nil
 }
 
 // AllocHost allocates host memory that is locked, so that copies to and from
@@ -111,7 +114,10 @@ func (g *Device) AllocHost(size int64) (*Memory, error) {
 	if size <= 0 {
 		return m, nil
 	}
-	return m, g.failed(fmt.Sprintf("lock %d bytes of host memory", size), C.gpu_alloc_host(g.ctx, &m.p, C.size_t(size)))
+	if err := g.failed(fmt.Sprintf("lock %d bytes of host memory", size), C.gpu_alloc_host(g.ctx, &m.p, C.size_t(size))); err != nil {
+		return nil, err
+	}
+	return m, nil
 }
 
 // Span is n bytes from off. A span of device memory is an address and a length:

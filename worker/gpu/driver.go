@@ -50,9 +50,6 @@ func tooOld(what string) error {
 	return fmt.Errorf("%w: %s, busbw needs %s (driver 450 or later)", ErrTooOld, what, Version(minVersion))
 }
 
-// Version writes a CUDA version as people do.
-func Version(v int) string { return fmt.Sprintf("%d.%d", v/1000, v%1000/10) }
-
 // failed is nil for success.
 func failed(what string, r C.CUresult) error {
 	if r == 0 {
@@ -105,6 +102,13 @@ func describe(ordinal int) (Info, error) {
 	i.GPUDirect = C.gpu_attribute(&v, C.CU_ATTR_GPU_DIRECT_RDMA, C.CUdevice(ordinal)) == 0 && v != 0
 	i.DMABuf = C.gpu_attribute(&v, C.CU_ATTR_DMA_BUF, C.CUdevice(ordinal)) == 0 && v != 0
 	return i, nil
+}
+
+// CanAccess says whether kernels of a device can reach a peer's memory.
+func (d *Driver) CanAccess(device, peer Info) (bool, error) {
+	var can, rank C.int
+	err := failed(fmt.Sprintf("%s: ask for peer access to %s", device, peer), C.gpu_can_access(&can, &rank, C.CUdevice(device.Ordinal), C.CUdevice(peer.Ordinal)))
+	return can != 0, err
 }
 
 // formatUUID writes it as nvidia-smi -L does.

@@ -20,6 +20,9 @@ var (
 // a kernel of ours for what may be in a cluster (sm_80's PTX 7.0), and has all calls.
 const minVersion = 11000
 
+// Version writes a CUDA version as people do.
+func Version(v int) string { return fmt.Sprintf("%d.%d", v/1000, v%1000/10) }
+
 // Code is a CUresult. errors.Is finds it in every error of a driver call.
 type Code int
 
@@ -94,14 +97,17 @@ type Info struct {
 	DMABuf          bool   // and through dma-bufs
 }
 
+// MinCompute is the least capability that there are kernels for.
+const MinCompute = 70
+
 // Compute is the capability as one number, 90 for 9.0.
 func (i Info) Compute() int { return 10*i.Major + i.Minor }
 
 func (i Info) String() string { return fmt.Sprintf("GPU %d (%s, %s)", i.Ordinal, i.Name, i.PCI) }
 
-// samePCI compares two PCI addresses as people write them: "0000:18:00.0" is
+// SamePCI compares two PCI addresses as people write them: "0000:18:00.0" is
 // also "00000000:18:00.0" and "18:00.0", in either case.
-func samePCI(a, b string) bool { return plainPCI(a) == plainPCI(b) }
+func SamePCI(a, b string) bool { return plainPCI(a) == plainPCI(b) }
 
 func plainPCI(s string) string {
 	s = strings.ToLower(s)

@@ -138,6 +138,12 @@ func NewLink(seat *Seat, me int, x *Exchange, here []int, net collectives.Link) 
 	return l, nil
 }
 
+// Over puts the link to other processes under it, which the caller has made.
+func (l *Link) Over(net collectives.Link) { l.net = net }
+
+// Here says whether a peer is in the exchange.
+func (l *Link) Here(peer int) bool { return l.here[peer] }
+
 // take gives a free block of that size or more.
 func (l *Link) take(n int) (*block, error) {
 	l.mu.Lock()

@@ -26,7 +26,14 @@ func OnFake(t *testing.T, gpuDir string, env ...string) bool {
 	if os.Getenv(child) == t.Name() {
 		return true
 	}
-	lib := Library(t, gpuDir)
+	lib := t.TempDir()
+	if err := os.Symlink(filepath.Join(library(t, gpuDir), "libcuda.so.1"), filepath.Join(lib, "libcuda.so.1")); err != nil {
+		t.Fatal(err)
+	}
+	// Processes that the test starts may have an environment of their own.
+	if err := os.WriteFile(filepath.Join(lib, "fakecuda.conf"), []byte(strings.Join(env, "\n")), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	var run []string
 	for part := range strings.SplitSeq(t.Name(), "/") {
 		run = append(run, "^"+regexp.QuoteMeta(part)+"$")
@@ -50,8 +57,8 @@ var built struct {
 	err  error
 }
 
-// Library is the folder that holds the fake libcuda.so.1.
-func Library(t *testing.T, gpuDir string) string {
+// library is the folder that holds the fake libcuda.so.1.
+func library(t *testing.T, gpuDir string) string {
 	t.Helper()
 	built.once.Do(func() { built.dir, built.err = build(gpuDir) })
 	if errors.Is(built.err, exec.ErrNotFound) {
@@ -77,7 +84,7 @@ func build(gpuDir string) (string, error) {
 		return "", err
 	}
 	args := []string{"-O1", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", "-Wl,-soname,libcuda.so.1", "-Wl,-z,defs", "-o", filepath.Join(dir, "libcuda.so.1")}
-	if out, err := exec.Command(gcc, append(append(args, sources...), "-lpthread")...).CombinedOutput(); err != nil {
+	if out, err := exec.Command(gcc, append(append(args, sources...), "-lpthread", "-ldl")...).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the fake driver: %v\n%s", err, out)
 	}
 	return dir, nil

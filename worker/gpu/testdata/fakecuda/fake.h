@@ -7,7 +7,7 @@
 //
 //   FAKECUDA_DEVICES=2  FAKECUDA_CC=90  FAKECUDA_DRIVER=12080  FAKECUDA_MEM=256 (MiB a device)
 //   FAKECUDA_P2P=all|none|pairs  FAKECUDA_DMABUF=0
-//   FAKECUDA_JITTER=us: a random pause before whatever a stream does
+//   FAKECUDA_JITTER=us: a random pause before what a stream does, now and then
 //   FAKECUDA_FAIL=cuMemAlloc_v2:3:2[,…]: the third call of it returns 2
 //   FAKECUDA_PTX=222: no module loads whose target is above sm_70; FAKECUDA_BAD=name: that kernel writes nothing
 #define _GNU_SOURCE
@@ -30,6 +30,7 @@ extern struct CUctx_st fake_ctx[DEVICES];
 extern __thread CUcontext fake_current;
 extern pthread_mutex_t fake_lock;
 
+const char *fake_text(const char *name); // of the environment, else of fakecuda.conf beside the library; NULL: not set
 int fake_env(const char *name, int otherwise);
 CUresult fake_enter(const char *function);
 struct range *fake_find(u64 at, u64 size);

@@ -48,7 +48,7 @@ CUresult fake_check(int dev, const struct kernel *k, const void *param) {
 }
 
 void fake_run(const struct kernel *k, const void *param) {
-  const char *bad = getenv("FAKECUDA_BAD");
+  const char *bad = fake_text("FAKECUDA_BAD");
   if (bad && !strcmp(bad, k->name)) return;
   host_blocks = BLOCKS, host_threads = THREADS;
   for (host_block = 0; host_block < BLOCKS; host_block++)

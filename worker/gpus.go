@@ -1,0 +1,246 @@
+package worker
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"busbw/collectives"
+	"busbw/coordinator"
+	"busbw/reports"
+	"busbw/worker/gpu"
+	"busbw/worker/topo"
+)
+
+// gpus are the GPUs of a node's ranks.
+type gpus struct {
+	driver   *gpu.Driver
+	own      []gpu.Info // of each local rank
+	exchange *gpu.Exchange
+	islands  [][]int // of every node, while a case is in GPU memory
+}
+
+// findGPUs gives each local rank a GPU, in turn, after those of other nodes of
+// the plan on this machine.
+func (r *runner) findGPUs() coordinator.GPUs {
+	d, err := gpu.Open()
+	if err != nil {
+		return coordinator.GPUs{None: err.Error()}
+	}
+	all, err := d.Devices()
+	if err != nil {
+		return coordinator.GPUs{None: err.Error()}
+	}
+	before := 0
+	for _, n := range r.plan.Nodes[:r.plan.Node] {
+		if n.Addr == r.plan.Nodes[r.plan.Node].Addr {
+			before += n.Ranks
+		}
+	}
+	r.gpus = gpus{driver: d, exchange: gpu.NewExchange(r.abort)}
+	var reply coordinator.GPUs
+	for i := range r.ranks {
+		g := all[(before+i)%len(all)]
+		if g.Compute() < gpu.MinCompute {
+			return coordinator.GPUs{None: fmt.Sprintf("%s has compute capability %d.%d, and busbw needs %d.0", g, g.Major, g.Minor, gpu.MinCompute/10)}
+		}
+		r.gpus.own, reply.Own = append(r.gpus.own, g), append(reply.Own, g.String())
+	}
+	reply.Islands, reply.Notes, err = r.findIslands()
+	if err != nil {
+		return coordinator.GPUs{None: err.Error()}
+	}
+	return reply
+}
+
+// findIslands puts each rank on the first island whose members all reach its
+// GPU's memory, and it theirs.
+func (r *runner) findIslands() (islands []int, notes []string, err error) {
+	may := r.pathsAllowed()
+	for i := range r.gpus.own {
+		mine := 0
+		for j := 0; j < i; j++ {
+			if islands[j] != mine {
+				continue
+			}
+			why, err := r.apart(i, j, may)
+			if err != nil {
+				return nil, nil, err
+			}
+			if why != "" {
+				if note := fmt.Sprintf("GPUs %d and %d do not reach each other's memory: %s", r.gpus.own[j].Ordinal, r.gpus.own[i].Ordinal, why); len(notes) < 4 {
+					notes = append(notes, note)
+				}
+				mine, j = mine+1, -1
+			}
+		}
+		islands = append(islands, mine)
+	}
+	return islands, notes, nil
+}
+
+// apart says why two local ranks do not reach each other's memory; "": they do.
+func (r *runner) apart(i, j int, may func(a, b gpu.Info) string) (string, error) {
+	a, b := r.gpus.own[i], r.gpus.own[j]
+	if r.plan.Settings["NCCL_P2P_DISABLE"] == "1" {
+		return "NCCL_P2P_DISABLE=1", nil
+	}
+	if a.Ordinal == b.Ordinal {
+		return "", nil
+	}
+	if why := may(a, b); why != "" {
+		return why, nil
+	}
+	there, err := r.gpus.driver.CanAccess(a, b)
+	if err != nil {
+		return "", err
+	}
+	back, err := r.gpus.driver.CanAccess(b, a)
+	if err == nil && !(there && back) {
+		return "the driver offers no peer access", nil
+	}
+	return "", err
+}
+
+// levels are NCCL_P2P_LEVEL's words, nearest first, and the numbers that older
+// versions of NCCL had for them (NCCL user guide, env.rst).
+var levels = []string{"LOC", "NVL", "PIX", "PXB", "PHB", "NODE", "SYS"}
+
+// pathsAllowed is what NCCL_P2P_LEVEL says of two GPUs: why not, or "".
+func (r *runner) pathsAllowed() func(a, b gpu.Info) string {
+	set := r.plan.Settings["NCCL_P2P_LEVEL"]
+	if set == "" {
+		return func(gpu.Info, gpu.Info) string { return "" }
+	}
+	level := set
+	if old := []string{"LOC", "PIX", "PXB", "PHB", "SYS", "SYS"}; level[0] >= '0' && level[0] <= '5' {
+		level = old[level[0]-'0']
+	}
+	known, none := localGPUs(r.root)
+	t := topo.Read("", r.root, known, none)
+	return func(a, b gpu.Info) string {
+		word := pathBetween(t, a.PCI, b.PCI)
+		at := slices.Index(levels, word)
+		if strings.HasPrefix(word, "NV") {
+			at = slices.Index(levels, "NVL")
+		}
+		if at < 0 {
+			at = len(levels) - 1 // as NCCL: what cannot be seen is far
+		}
+		if at > slices.Index(levels, level) {
+			return fmt.Sprintf("NCCL_P2P_LEVEL=%s and the path between them is %s", set, word)
+		}
+		return ""
+	}
+}
+
+// pathBetween is the path in the words of nvidia-smi topo -m.
+func pathBetween(t reports.Topology, a, b string) string {
+	find := func(pci string) int {
+		return slices.IndexFunc(t.GPUs, func(g reports.GPU) bool { return gpu.SamePCI(g.PCI, pci) })
+	}
+	if i, j := find(a), find(b); i >= 0 && j >= 0 {
+		return t.Paths[i][j]
+	}
+	return "not known"
+}
+
+// sit takes a rank's place on its GPU, on the rank's thread, which moves to the
+// processors next to it.
+func (k *rank) sit(r *runner) error {
+	if k.seat != nil {
+		return nil
+	}
+	info := r.gpus.own[k.global-r.first]
+	g, err := r.gpus.driver.Device(info.Ordinal)
+	if err == nil {
+		if list, err := fs.ReadFile(r.root, path.Join("sys/bus/pci/devices", info.PCI, "local_cpulist")); err == nil {
+			collectives.PinNear(k.global-r.first, strings.TrimSpace(string(list)))
+		}
+		k.seat, err = g.Seat()
+	}
+	if err != nil {
+		return fmt.Errorf("rank %d: %w", k.global, err)
+	}
+	return nil
+}
+
+// seat makes the ranks ready for buffers in GPU memory.
+func (r *runner) seat(b coordinator.CaseBody) error {
+	if r.gpus.own == nil {
+		return errors.New("a case in GPU memory, but no GPUs were found")
+	}
+	if len(b.Islands) != len(r.plan.Nodes) {
+		return fmt.Errorf("islands of %d nodes, the plan has %d", len(b.Islands), len(r.plan.Nodes))
+	}
+	for i, n := range b.Islands {
+		if len(n) != r.plan.Nodes[i].Ranks {
+			return fmt.Errorf("islands of %d ranks for node %d, it has %d", len(n), i, r.plan.Nodes[i].Ranks)
+		}
+	}
+	r.gpus.islands = b.Islands
+	if err := r.each(func(k *rank) error { return k.sit(r) }); err != nil {
+		return err
+	}
+	own := b.Islands[r.plan.Node]
+	return r.each(func(k *rank) error {
+		for _, o := range r.players() {
+			if own[o.global-r.first] != own[k.global-r.first] {
+				continue
+			}
+			if yes, why, err := k.seat.Reach(o.seat.Device); err != nil || !yes {
+				return errors.Join(err, fmt.Errorf("rank %d: %s cannot reach %s, though the driver said it could: %s; NCCL_P2P_DISABLE=1 does without", k.global, k.seat.Device, o.seat.Device, why))
+			}
+		}
+		return k.stage(r)
+	})
+}
+
+// stage makes the link to ranks whose memory the GPU does not reach.
+func (k *rank) stage(r *runner) (err error) {
+	if k.staged != nil {
+		return nil
+	}
+	var here []int
+	for _, o := range r.ranks {
+		if o != k && r.plan.Settings["NCCL_SHM_DISABLE"] != "1" {
+			here = append(here, o.global)
+		}
+	}
+	if k.staged, err = gpu.NewLink(k.seat, k.global, r.gpus.exchange, here, nil); err == nil {
+		k.wire = collectives.NewWire(k.staged, r.total())
+	}
+	return err
+}
+
+// gpuLinkName is linkName for buffers in GPU memory: "cuda" for peer access,
+// "staged" for host memory between ranks of this process, then "tcp".
+func (r *runner) gpuLinkName() string {
+	var cuda, staged, tcp bool
+	for _, k := range r.players() {
+		t := r.team(r.live, k)
+		cuda = cuda || t.Together()
+		for i, g := range t.Global {
+			if t.Node[i] != t.Node[t.Me] {
+				here := k.staged.Here(g)
+				staged, tcp = staged || here, tcp || !here
+			}
+		}
+	}
+	var names []string
+	for _, n := range []struct {
+		is   bool
+		name string
+	}{{cuda, "cuda"}, {staged, "staged"}, {tcp, "tcp"}} {
+		if n.is {
+			names = append(names, n.name)
+		}
+	}
+	if names == nil {
+		return "none"
+	}
+	return strings.Join(names, "+")
+}
