@@ -6,7 +6,7 @@ LDFLAGS := -X main.version=$(VERSION) $(LAZY)
 export GOFLAGS := -ldflags=$(LAZY)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: build run test race lint nocgo arm64 ptx test-rdma bench-rdma bench-peers page echarts clean
+.PHONY: build run test race lint nocgo arm64 ptx test-gpu test-rdma bench-rdma bench-peers page echarts clean
 
 build:
 	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/busbw ./cmd/busbw
@@ -45,6 +45,11 @@ ptx:
 # Link tests and a ring beside perftest, in the same emulated machines (docs/performance.md).
 bench-rdma:
 	./rdma/lab/bench.sh $(BENCH)
+
+# What no stand-in can show, on this machine's GPUs; without one it says so.
+test-gpu: build
+	BUSBW_GPU=1 go test -count=1 -timeout 30m -v -run '^TestHardware$$' ./worker/gpu
+	./bin/busbw topo
 
 # The reduction kernels of arm64, in emulation.
 arm64:
