@@ -106,7 +106,7 @@ func Key(r reports.Result) string {
 	if r.Root != nil {
 		root = *r.Root
 	}
-	return fmt.Sprintf("%d %s %s %s %t %s %s %d %d %d %d %t %s %d", r.Launch, r.Scope, r.Op, r.Algorithm, r.Auto, r.Dtype, r.Redop, root, r.Ranks, r.Nodes, r.Bytes, r.InPlace, r.Mode, r.Aggregate)
+	return fmt.Sprintf("%d %s %s %s %s %t %s %s %d %d %d %d %t %s %d", r.Launch, r.Memory, r.Scope, r.Op, r.Algorithm, r.Auto, r.Dtype, r.Redop, root, r.Ranks, r.Nodes, r.Bytes, r.InPlace, r.Mode, r.Aggregate)
 }
 
 // Resumes says why a run cannot go on from a result that it kept: what is

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"runtime"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"busbw/coordinator"
 	"busbw/worker"
+	"busbw/worker/topo"
 )
 
 func workerCommand() *cobra.Command {
@@ -47,9 +49,23 @@ process with this node's ranks. It takes one job at a time and outlives them.`,
 		},
 	}
 	c.add(cmd)
-	cmd.Flags().IntVar(&ranks, "ranks", runtime.NumCPU(), "ranks that this node offers (default: one for each processor)")
+	cmd.Flags().IntVar(&ranks, "ranks", offered(os.DirFS("/")), "ranks that this node offers (default: one for each NVIDIA GPU, else for each processor)")
 	cmd.Flags().StringVar(&name, "name", "", "name to show instead of the host name")
 	return cmd
+}
+
+// offered is how many ranks a node has unless it is told.
+func offered(root fs.FS) (n int) {
+	gpus, _ := topo.GPUs(root) // what cannot be seen is not offered
+	for _, g := range gpus {
+		if g.Vendor == "nvidia" {
+			n++
+		}
+	}
+	if n > 0 {
+		return n
+	}
+	return runtime.NumCPU()
 }
 
 // runnerCommand is the process that a worker starts for a job. It is not for
