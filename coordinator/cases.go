@@ -79,6 +79,8 @@ type CaseBody struct {
 	Addrs     []string `json:"addrs"`            // data address of each node
 	Machines  []string `json:"machines"`         // of each node: equal where they share a clock
 	Verbs     bool     `json:"verbs"`            // queue pairs between processes instead of TCP
+	// NCCL has a unique id for each group: the case runs on NCCL.
+	NCCL [][]byte `json:"nccl,omitempty"`
 	// Islands puts the buffers in GPU memory; it has GPUs.Islands of every node.
 	Islands [][]int `json:"islands,omitempty"`
 }

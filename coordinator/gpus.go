@@ -45,6 +45,8 @@ func (s *Sweep) place(nodes []OpenReply) (facts []string, err error) {
 		}
 	}
 	switch {
+	case why != "" && s.req.OnNCCL():
+		return nil, fmt.Errorf("--engine nccl: %s", why)
 	case why != "" && s.req.Memory == "gpu":
 		return nil, fmt.Errorf("--memory gpu: %s", why)
 	case why != "" && some:

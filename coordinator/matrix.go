@@ -11,8 +11,8 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// Engines lists the engines whose settings can be swept.
-func Engines() []string { return []string{"native"} }
+// SweptEngines lists the engines whose settings can be swept.
+func SweptEngines() []string { return []string{"native"} }
 
 // Bounds of a matrix, which may come from anywhere.
 const (
@@ -182,8 +182,8 @@ func because(notes []string) string {
 
 // valid checks everything that does not depend on the environment.
 func (m *Matrix) valid() error {
-	if !slices.Contains(Engines(), m.Engine) {
-		return fmt.Errorf("unknown engine %q; the engines are %s", m.Engine, strings.Join(Engines(), ", "))
+	if !slices.Contains(SweptEngines(), m.Engine) {
+		return fmt.Errorf("unknown engine %q; the engines are %s", m.Engine, strings.Join(SweptEngines(), ", "))
 	}
 	total := 1
 	var axes []string

@@ -15,6 +15,17 @@ type Plan struct {
 	Nodes  []PlanNode `json:"nodes"`  // node-major rank order
 	// Settings are the effective settings by name (see cmd's settings list).
 	Settings map[string]string `json:"settings"`
+	// NCCL is what runners find in their environment instead of Settings, where
+	// the NCCL library itself is to run: what the user set and nothing else.
+	NCCL map[string]string `json:"nccl,omitempty"`
+}
+
+// Variables are the NCCL settings of the runners' environment.
+func (p Plan) Variables() map[string]string {
+	if p.NCCL != nil {
+		return p.NCCL
+	}
+	return p.Settings
 }
 
 // JobID names the launch of a plan on its workers.

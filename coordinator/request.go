@@ -27,9 +27,11 @@ type Request struct {
 	Aggregate  int // collectives in one timed iteration
 	Checks     int // rounds of data check of each size; 0: none
 	Mode       string
-	Rotate     bool   // move through a larger region, so that caches do not flatter
-	Huge       bool   // ask for transparent huge pages
-	Memory     string // one of Memories; "": host
+	Rotate     bool              // move through a larger region, so that caches do not flatter
+	Huge       bool              // ask for transparent huge pages
+	Memory     string            // one of Memories; "": host
+	Engines    []string          // of Engines; none: native
+	NCCL       map[string]string // environment of the nccl engine
 	Timeout    time.Duration
 	Rails      []string // RDMA ports that the ranks of a node use in turn; none: each the nearest
 	Settings   map[string]string
@@ -47,6 +49,14 @@ func (r *Request) Valid() error {
 		if !slices.Contains(Scopes(), s) {
 			return fmt.Errorf("unknown scope %q; the scopes are %s", s, strings.Join(Scopes(), ", "))
 		}
+	}
+	for _, e := range r.Engines {
+		if !slices.Contains(Engines(), e) {
+			return fmt.Errorf("unknown engine %q; the engines are %s", e, strings.Join(Engines(), ", "))
+		}
+	}
+	if r.OnNCCL() && r.Memory == "host" {
+		return fmt.Errorf("--engine nccl needs GPU memory: leave out --memory host")
 	}
 	if r.Memory != "" && !slices.Contains(Memories(), r.Memory) {
 		return fmt.Errorf("unknown memory %q; want %s", r.Memory, strings.Join(Memories(), ", "))
@@ -83,6 +93,7 @@ type Case struct {
 	scope   string
 	op      collectives.Op
 	algo    string // as run
+	nccl    bool   // on NCCL, which chooses its own
 	auto    bool
 	bytes   int64 // asked for; count decides
 	count   int64
@@ -155,7 +166,7 @@ func (r *Request) Cases(nodes []PlanNode) (cases []Case, notes []string, err err
 			if err != nil {
 				return nil, nil, err
 			}
-			cases = append(cases, cs...)
+			cases = append(cases, r.onEngines(cs)...)
 			for _, n := range ns {
 				if !slices.Contains(notes, n) {
 					notes = append(notes, n)

@@ -20,25 +20,28 @@ type doer interface {
 
 // Sweep measures a request on one launch.
 type Sweep struct {
-	proved   map[string]bool // schedules, by what they were made of
-	Run      string          // id
-	Launch   int
-	Nodes    []PlanNode
-	Source   string // "busbw VERSION"
-	Token    []byte // 32 random bytes of this launch
-	session  doer
-	req      *Request
-	addrs    []string
-	network  map[string]string // what carries the nodes' sockets, by name
-	machines []string
-	machine  Machine
-	fabric   collectives.Fabric
-	mixed    bool           // machines differ in kind: no limit is known
-	verbs    *reports.Verbs // queue pairs carry data between nodes; nil: TCP does
-	notes    []string       // that every result between nodes carries
-	gpu      bool           // buffers are in GPU memory
-	islands  [][]int        // then: of every node
-	gpuNotes []string       // then: that every result carries
+	proved    map[string]bool // schedules, by what they were made of
+	Run       string          // id
+	Launch    int
+	Nodes     []PlanNode
+	Source    string // "busbw VERSION"
+	Token     []byte // 32 random bytes of this launch
+	session   doer
+	req       *Request
+	addrs     []string
+	network   map[string]string // what carries the nodes' sockets, by name
+	machines  []string
+	machine   Machine
+	fabric    collectives.Fabric
+	mixed     bool           // machines differ in kind: no limit is known
+	verbs     *reports.Verbs // queue pairs carry data between nodes; nil: TCP does
+	notes     []string       // that every result between nodes carries
+	gpu       bool           // buffers are in GPU memory
+	islands   [][]int        // then: of every node
+	gpuNotes  []string       // then: that every result carries
+	ncclKey   string         // the groups that ncclIDs are for
+	ncclIDs   [][]byte       // of each group's communicator
+	ncclNotes []string       // that every result on NCCL carries
 }
 
 // limit on one command beyond its own running time: connecting hundreds of
@@ -75,8 +78,10 @@ func (s *Sweep) Open(ctx context.Context, session doer, req *Request) (facts []s
 func (s *Sweep) Measure(ctx context.Context, c Case) (reports.Result, error) {
 	res := s.Blank(c)
 	var err error
-	if res.Predicted, err = s.prove(c); err != nil {
-		return res, err
+	if !c.nccl {
+		if res.Predicted, err = s.prove(c); err != nil {
+			return res, err
+		}
 	}
 	body := CaseBody{
 		Scope: c.scope, Op: c.op.String(), Algorithm: c.algo, Dtype: s.req.Dtype.String(), Redop: s.req.Redop.String(),
@@ -85,6 +90,12 @@ func (s *Sweep) Measure(ctx context.Context, c Case) (reports.Result, error) {
 	}
 	if c.apart {
 		body.Groups = c.groups
+	}
+	if c.nccl {
+		if body.NCCL, err = s.communicators(ctx, c); err != nil {
+			return res, err
+		}
+		res.Notes = append(res.Notes, s.ncclNotes...)
 	}
 	heavy := grace + time.Duration(float64(c.bytes)/100e6*float64(time.Second)) // touch and fill at 100 MB/s at worst
 	replies, err := ask[CaseReply](ctx, s, KindCase, func(int) any { return body }, heavy)
@@ -163,6 +174,9 @@ func (s *Sweep) Blank(c Case) reports.Result {
 	}
 	if res.Bytes != c.bytes {
 		res.Asked = c.bytes
+	}
+	if c.nccl {
+		res.Engine, res.Algorithm, res.Config = "nccl", "nccl", s.req.NCCL
 	}
 	if c.op.Blocked() {
 		res.Count /= int64(res.Ranks) // as nccl-tests counts them

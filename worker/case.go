@@ -19,6 +19,7 @@ import (
 type liveCase struct {
 	collectives.Case
 	groups [][]int // global ranks
+	nccl   bool    // it runs on NCCL
 	shape  string  // the same for cases whose ranks have the same peers
 }
 
@@ -55,8 +56,17 @@ func (r *runner) prepare(ctx context.Context, b coordinator.CaseBody) (any, erro
 		return nil, err
 	}
 	reply := coordinator.CaseReply{Digest: digest(b), Link: r.linkName(), Effective: r.effective(c)}
-	if reply.Refused, err = r.allocate(c, b); err != nil {
-		return nil, err
+	if c.nccl {
+		reply.Link = "nccl"
+		if reply.Refused, err = r.joinNCCL(ctx, c, b); err != nil {
+			return nil, err
+		}
+		reply.Effective = r.nccl.told
+	}
+	if reply.Refused == "" {
+		if reply.Refused, err = r.allocate(c, b); err != nil {
+			return nil, err
+		}
 	}
 	if reply.Hellos, err = r.hellos(); err != nil {
 		return nil, err
@@ -70,7 +80,7 @@ func (r *runner) read(b coordinator.CaseBody) (*liveCase, error) {
 	if n := len(r.plan.Nodes); len(b.Machines) != n || len(b.Addrs) != n {
 		return nil, fmt.Errorf("a case with %d addresses and %d machines for %d nodes", len(b.Addrs), len(b.Machines), n)
 	}
-	c := &liveCase{}
+	c := &liveCase{nccl: b.NCCL != nil}
 	var err error
 	if c.groups, err = coordinator.GroupsOf(b, r.plan.Nodes); err != nil {
 		return nil, err

@@ -34,7 +34,7 @@ func (r *runner) check(b coordinator.CheckBody) (any, error) {
 			if err := k.exec.Barrier(); err != nil {
 				return err
 			}
-			if err := k.exec.Run(k.program, bufs); err != nil {
+			if err := k.collective(r.live, r.abort, bufs); err != nil {
 				return err
 			}
 			n, at, err := k.compare(r.live, bufs.Out)

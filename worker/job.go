@@ -46,7 +46,7 @@ func startJob(id string, argv []string, p coordinator.Plan) (*job, error) {
 	j := &job{id: id, node: p.Node, since: time.Now(), events: make(chan coordinator.Event, 64), done: make(chan struct{})}
 	j.heardOwner()
 	j.cmd = exec.Command(argv[0], argv[1:]...)
-	j.cmd.Env = environment(p.Settings)
+	j.cmd.Env = environment(p.Variables())
 	j.cmd.Stderr, j.cmd.WaitDelay = &j.stderr, time.Second
 	stdin, err := j.cmd.StdinPipe()
 	if err != nil {

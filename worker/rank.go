@@ -10,6 +10,7 @@ import (
 	"busbw/coordinator"
 	"busbw/reports"
 	"busbw/worker/gpu"
+	"busbw/worker/nccl"
 	"busbw/worker/topo"
 )
 
@@ -22,8 +23,9 @@ type rank struct {
 	link    *collectives.TCPLink // nil until a peer is in another process
 	wire    *collectives.Wire    // over link, or over queue pairs
 	queues  queues
-	seat    *gpu.Seat // nil until a case is in GPU memory
-	staged  *gpu.Link // then: to ranks that its GPU does not reach; link is under it
+	seat    *gpu.Seat  // nil until a case is in GPU memory
+	comm    *nccl.Comm // while cases run on NCCL
+	staged  *gpu.Link  // then: to ranks that its GPU does not reach; link is under it
 	exec    *collectives.Rank
 	current atomic.Pointer[collectives.Rank] // exec, for the heartbeat
 	program *collectives.Program
@@ -101,7 +103,7 @@ type machineClock struct {
 }
 
 // run times a batch on the rank's thread. What it needs is allocated before.
-func (k *rank) run(b coordinator.BatchBody, clock machineClock) error {
+func (k *rank) run(c *liveCase, b coordinator.BatchBody, clock machineClock, abort *collectives.Abort) error {
 	k.seconds = make([]float64, b.Iterations)
 	k.starts = make([]float64, min(b.Iterations, maxStarts))
 	if k.apart {
@@ -130,7 +132,7 @@ func (k *rank) run(b coordinator.BatchBody, clock machineClock) error {
 			t0 = time.Since(clock.start)
 		}
 		for range b.Aggregate {
-			if err := k.once(); err != nil {
+			if err := k.once(c, abort); err != nil {
 				return err
 			}
 		}
@@ -158,10 +160,18 @@ func (k *rank) compareClocks(clock machineClock) error {
 }
 
 // once runs the collective on the next buffers.
-func (k *rank) once() error {
+func (k *rank) once(c *liveCase, abort *collectives.Abort) error {
 	b := k.slots.at(k.next)
 	if k.next++; k.next == k.slots.count {
 		k.next = 0
+	}
+	return k.collective(c, abort, b)
+}
+
+// collective runs the case once on its engine.
+func (k *rank) collective(c *liveCase, abort *collectives.Abort, b collectives.Buffers) error {
+	if c.nccl {
+		return k.queue(c, abort, b)
 	}
 	return k.exec.Run(k.program, b)
 }
@@ -175,7 +185,7 @@ func (r *runner) batch(b coordinator.BatchBody) (any, error) {
 		return nil, err
 	}
 	runtime.GC() // collection is off while ranks run
-	if err := r.each(func(k *rank) error { return k.run(b, r.clock) }); err != nil {
+	if err := r.each(func(k *rank) error { return k.run(r.live, b, r.clock, r.abort) }); err != nil {
 		return nil, err
 	}
 	reply := coordinator.BatchReply{Seconds: make([]float64, b.Iterations)}

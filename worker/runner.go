@@ -40,6 +40,7 @@ type runner struct {
 	peer     *coordinator.Peer // what joins the ranks' GPUs; nil: not known, or host memory
 	root     fs.FS             // of the machine's files
 	gpus     gpus
+	nccl     engine
 	beating  sync.WaitGroup
 	watching atomic.Bool // the ranks have devices
 
@@ -119,6 +120,7 @@ const maxRanks = 1024
 
 func (r *runner) stop() {
 	r.abort.Set(errOver) // links need not wait for peers any more
+	r.endNCCL()
 	for _, k := range r.ranks {
 		switch {
 		case k.staged != nil:
@@ -166,6 +168,8 @@ func (r *runner) obey(ctx context.Context, c coordinator.Command) (any, error) {
 		return with(c.Body, r.check)
 	case coordinator.KindBatch:
 		return with(c.Body, r.batch)
+	case coordinator.KindNCCL:
+		return with(c.Body, r.openNCCL)
 	case coordinator.KindExit:
 		return nil, nil
 	}

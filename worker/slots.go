@@ -36,7 +36,9 @@ const (
 
 // plan finds the sizes for a rank's program.
 func (s *slots) plan(k *rank, c *liveCase, rotate bool, ranks int) {
-	_, _, s.needWork = k.program.Needs()
+	if _, _, s.needWork = k.program.Needs(); c.nccl {
+		s.needWork = 0
+	}
 	s.needIn, s.needOut = c.sizes(k.me)
 	s.inPlace, s.inAt, s.outAt = c.InPlace, 0, 0
 	if s.inPlace {

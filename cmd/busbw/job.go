@@ -76,20 +76,29 @@ func measure(ctx context.Context, c *cluster, nodes []coordinator.PlanNode, req 
 	if err != nil {
 		return nil, usageError{err}
 	}
-	session, err := c.Start(ctx, c.members, coordinator.Plan{Run: id, Launch: launch, Nodes: nodes, Settings: req.Settings})
-	if err != nil {
-		return nil, err
+	var session *coordinator.Session
+	var sweep *coordinator.Sweep
+	start := func() (facts []string, err error) {
+		session, err = c.Start(ctx, c.members, coordinator.Plan{Run: id, Launch: launch, Nodes: nodes, Settings: req.Settings, NCCL: req.NCCL})
+		if err != nil {
+			return nil, err
+		}
+		sweep = &coordinator.Sweep{Run: id, Launch: launch, Nodes: nodes, Source: "busbw " + version, Token: token}
+		return sweep.Open(ctx, session, req)
 	}
+	facts, err := start()
 	defer func() {
+		if session == nil {
+			return
+		}
 		if cerr := session.Close(); err == nil {
 			err = cerr
 		}
 	}()
-	sweep := &coordinator.Sweep{Run: id, Launch: launch, Nodes: nodes, Source: "busbw " + version, Token: token}
-	facts, err := sweep.Open(ctx, session, req)
 	if err != nil {
 		return nil, err
 	}
+	hung := 0
 	show.start(nodes, append(facts, notes...), launch, len(cases))
 	for _, cs := range cases {
 		if file.has(coordinator.Key(sweep.Blank(cs))) {
@@ -97,6 +106,15 @@ func measure(ctx context.Context, c *cluster, nodes []coordinator.PlanNode, req 
 			continue
 		}
 		res, err := sweep.Measure(ctx, cs)
+		if err != nil && cs.OnNCCL() && ctx.Err() == nil && hung < maxHung {
+			// The library hangs or fails in ways that only its process's end
+			// mends: this size is lost, the others go on in a fresh one.
+			hung++
+			res.Error, res.Seconds = err.Error(), nil
+			if err = session.Close(); err == nil {
+				_, err = start()
+			}
+		}
 		if err != nil {
 			return got, sizeError(cs, err)
 		}
@@ -108,6 +126,9 @@ func measure(ctx context.Context, c *cluster, nodes []coordinator.PlanNode, req 
 	}
 	return got, nil
 }
+
+// maxHung is how many sizes of a launch NCCL may lose before the run ends.
+const maxHung = 3
 
 // sizeError adds what was being measured to the message that ends a run.
 func sizeError(cs coordinator.Case, err error) error {

@@ -32,6 +32,7 @@ type runFlags struct {
 	wait                          time.Duration
 	format, output, resume        string
 	memory                        string
+	engines                       []string
 }
 
 func runCommand() *cobra.Command {
@@ -112,7 +113,7 @@ func (f *runFlags) valid(req *coordinator.Request) error {
 func (f *runFlags) request() (*coordinator.Request, error) {
 	r := &coordinator.Request{
 		Scopes: f.scopes, Root: f.root, Iterations: f.iters, Time: f.time, Warmup: f.warmup, Aggregate: f.agg,
-		Checks: f.checks, Rotate: !f.noRotate, Huge: f.huge, Timeout: f.timeout, Algorithms: f.algos, Memory: f.memory,
+		Checks: f.checks, Rotate: !f.noRotate, Huge: f.huge, Timeout: f.timeout, Algorithms: f.algos, Memory: f.memory, Engines: f.engines,
 	}
 	var err error
 	if r.Sizes, err = f.sizeList(); err != nil {
@@ -145,6 +146,9 @@ func (f *runFlags) request() (*coordinator.Request, error) {
 	}
 	if r.Rails = f.rails; len(f.rails) > 0 {
 		r.Settings[coordinator.RailsKey] = strings.Join(f.rails, ",")
+	}
+	if r.OnNCCL() {
+		r.NCCL = coordinator.NCCLEnviron()
 	}
 	return r, r.Valid()
 }

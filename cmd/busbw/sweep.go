@@ -70,7 +70,7 @@ A matrix is YAML (docs/sweep.md has all of it):
 	fl.StringArrayVar(&f.env, "env", nil, "NAME=VALUE,VALUE: a setting and its values; several make every combination")
 	fl.StringVar(&f.matrix, "matrix", "", "YAML file of settings")
 	fl.StringArrayVar(&f.files, "file", nil, "NAME=FILE: a named setting of -x NAME=VALUE or NAME=VALUE lines")
-	fl.StringVar(&f.engine, "engine", "native", "one of "+strings.Join(coordinator.Engines(), ", "))
+	fl.StringVar(&f.engine, "engine", "native", "one of "+strings.Join(coordinator.SweptEngines(), ", "))
 	fl.IntVar(&f.launches, "launches", 0, "launches of each setting (0: as many as the number of tests needs, 6 or more)")
 	fl.IntVar(&f.twice, "aa", 6, "launches of the base before all others, to learn the noise (0: none)")
 	fl.Uint64Var(&f.seed, "seed", 0, "of the random order (0: a new one, which is kept)")

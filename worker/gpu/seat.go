@@ -150,6 +150,9 @@ func (q *Seat) Get(to, from []byte) error {
 	return nil
 }
 
+// Done says whether everything queued is done.
+func (q *Seat) Done() (bool, error) { return q.s.Done() }
+
 // Stream is the CUstream that the seat's work is queued on, for other libraries.
 func (q *Seat) Stream() unsafe.Pointer { return q.s.Handle() }
 

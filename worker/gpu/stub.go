@@ -62,3 +62,9 @@ func (q *Seat) Pass(_, _ []unsafe.Pointer, _ int64, _ *reduce.Kernels, _ int) er
 func (l *Link) Reduce(int, []byte, []byte, *reduce.Kernels) error { return errNone }
 
 func NewLink(*Seat, int, *Exchange, []int, collectives.Link) (*Link, error) { return nil, errNone }
+
+// Done is never reached.
+func (*Seat) Done() (bool, error) { return true, ErrAbsent }
+
+// Stream is never reached.
+func (*Seat) Stream() unsafe.Pointer { return nil }

@@ -6,9 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -19,31 +16,12 @@ import (
 	"busbw/collectives/reduce"
 	"busbw/worker/gpu"
 	"busbw/worker/gpu/gputest"
+	"busbw/worker/nccl/nccltest"
 )
-
-// fake builds the stand-in for libnccl and returns its folder.
-func fake(t *testing.T) string {
-	t.Helper()
-	gcc, err := exec.LookPath("gcc")
-	if err != nil {
-		t.Skip("no C compiler to build the fake library with")
-	}
-	dir := t.TempDir()
-	out, err := exec.Command(gcc, "-O1", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", "-Wl,-soname,libnccl.so.2", "-Wl,-z,defs",
-		"-o", filepath.Join(dir, "libnccl.so.2"), "testdata/fakenccl/fakenccl.c", "-lpthread", "-ldl").CombinedOutput()
-	if err != nil {
-		t.Fatalf("build the fake library: %v\n%s", err, out)
-	}
-	return dir
-}
 
 // onFake runs the calling test in a process that finds both fakes.
 func onFake(t *testing.T, env ...string) bool {
-	if os.Getenv("BUSBW_GPUTEST") == t.Name() {
-		return true
-	}
-	paths := "LD_LIBRARY_PATH=" + gputest.Library(t, "../gpu") + ":" + fake(t)
-	return gputest.OnFake(t, "../gpu", append(env, paths)...)
+	return gputest.OnFake(t, "../gpu", append(env, "LD_LIBRARY_PATH="+nccltest.Library(t, "."))...)
 }
 
 // world runs each rank's part on a thread with a seat on a GPU.

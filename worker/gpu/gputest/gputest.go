@@ -20,14 +20,15 @@ const child = "BUSBW_GPUTEST"
 // OnFake runs the test that calls it once more, in a process of its own that
 // finds the fake driver and has the variables of env (FAKECUDA_…). It is true
 // there; where it is false the caller has nothing left to do. gpuDir is the
-// folder worker/gpu as seen from the test. Without a C compiler the test is skipped.
+// folder worker/gpu as seen from the test. A folder of further libraries goes
+// into env as LD_LIBRARY_PATH. Without a C compiler the test is skipped.
 func OnFake(t *testing.T, gpuDir string, env ...string) bool {
 	t.Helper()
 	if os.Getenv(child) == t.Name() {
 		return true
 	}
 	lib := t.TempDir()
-	if err := os.Symlink(filepath.Join(library(t, gpuDir), "libcuda.so.1"), filepath.Join(lib, "libcuda.so.1")); err != nil {
+	if err := os.Symlink(filepath.Join(Library(t, gpuDir), "libcuda.so.1"), filepath.Join(lib, "libcuda.so.1")); err != nil {
 		t.Fatal(err)
 	}
 	// Processes that the test starts may have an environment of their own.
@@ -40,8 +41,13 @@ func OnFake(t *testing.T, gpuDir string, env ...string) bool {
 	}
 	args := []string{"-test.run=" + strings.Join(run, "/"), "-test.count=1", fmt.Sprintf("-test.short=%t", testing.Short())}
 	cmd := exec.Command(os.Args[0], args...)
-	cmd.Env = append(os.Environ(), child+"="+t.Name(), "LD_LIBRARY_PATH="+lib)
-	cmd.Env = append(cmd.Env, env...)
+	cmd.Env = append(append(os.Environ(), child+"="+t.Name()), env...)
+	for _, kv := range env {
+		if more, ok := strings.CutPrefix(kv, "LD_LIBRARY_PATH="); ok {
+			lib += ":" + more
+		}
+	}
+	cmd.Env = append(cmd.Env, "LD_LIBRARY_PATH="+lib)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("with the fake driver: %v\n%s", err, out)
 	} else if strings.Contains(string(out), "no tests to run") {
@@ -57,8 +63,8 @@ var built struct {
 	err  error
 }
 
-// library is the folder that holds the fake libcuda.so.1.
-func library(t *testing.T, gpuDir string) string {
+// Library is the folder that holds the fake libcuda.so.1.
+func Library(t *testing.T, gpuDir string) string {
 	t.Helper()
 	built.once.Do(func() { built.dir, built.err = build(gpuDir) })
 	if errors.Is(built.err, exec.ErrNotFound) {

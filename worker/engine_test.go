@@ -1,0 +1,94 @@
+//go:build linux && cgo
+
+package worker
+
+import (
+	"strings"
+	"testing"
+
+	"busbw/coordinator"
+	"busbw/worker/gpu/gputest"
+	"busbw/worker/nccl/nccltest"
+)
+
+func onFakeNCCL(t *testing.T, env ...string) bool {
+	return gputest.OnFake(t, "gpu", append(env, "LD_LIBRARY_PATH="+nccltest.Library(t, "nccl"))...)
+}
+
+func onNCCL(t *testing.T, engines ...string) *coordinator.Request {
+	req := inGPU(t)
+	req.Engines, req.NCCL, req.Algorithms = engines, map[string]string{}, []string{"auto"}
+	return req
+}
+
+// Every operation on the NCCL engine in every scope, beside the native engine:
+// 0 wrong, and what NCCL says took effect is in the result.
+func TestEveryCaseOnNCCL(t *testing.T) {
+	if !onFakeNCCL(t, "FAKECUDA_DEVICES=4") {
+		return
+	}
+	req := onNCCL(t, "native", "nccl")
+	req.Sizes = []int64{64, 40_000}
+	engines := map[string]int{}
+	for _, r := range measureAll(t, testPlan(nil, 2, 2), req) {
+		engines[r.Engine]++
+		if r.Engine != "nccl" {
+			continue
+		}
+		if r.Algorithm != "nccl" || r.Link != "nccl" || r.Memory != "cuda" || r.Predicted != nil {
+			t.Errorf("%s %s: algorithm %s, link %s, memory %s, prediction %v", r.Scope, r.Op, r.Algorithm, r.Link, r.Memory, r.Predicted)
+		}
+		if r.Effective["nccl network"] != "Socket" || !strings.Contains(r.Effective["nccl channels"], "P2P/direct × ") {
+			t.Errorf("took effect: %v", r.Effective)
+		}
+	}
+	if engines["nccl"] == 0 || engines["nccl"] != engines["native"] {
+		t.Errorf("results by engine: %v", engines)
+	}
+}
+
+// Wrong data of the library is found, and voids the size.
+func TestWrongDataOfNCCL(t *testing.T) {
+	if !onFakeNCCL(t, "FAKENCCL_WRONG=broadcast") {
+		return
+	}
+	req := onNCCL(t, "nccl")
+	plan := testPlan(req.Settings, 2)
+	cases, _, err := req.Cases(plan.Nodes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &coordinator.Sweep{Run: "test", Nodes: plan.Nodes, Source: "busbw test", Token: make([]byte, 32)}
+	if _, err := s.Open(t.Context(), newPipes(t, plan), req); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range cases[:8] {
+		r, err := s.Measure(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if wrong := r.Wrong != nil && *r.Wrong > 0; wrong != (r.Op == "broadcast") {
+			t.Errorf("%s: wrong %v", c, deref(r.Wrong))
+		}
+	}
+}
+
+// A node without NCCL says so, and nothing runs.
+func TestNoNCCL(t *testing.T) {
+	if !onFakeGPUs(t) {
+		return
+	}
+	req := onNCCL(t, "nccl")
+	plan := testPlan(req.Settings, 2)
+	cases, _, err := req.Cases(plan.Nodes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &coordinator.Sweep{Run: "test", Nodes: plan.Nodes, Source: "busbw test", Token: make([]byte, 32)}
+	if _, err := s.Open(t.Context(), newPipes(t, plan), req); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Measure(t.Context(), cases[0]); err == nil || !strings.Contains(err.Error(), "no NCCL library") {
+		t.Error(err)
+	}
+}
