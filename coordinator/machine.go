@@ -55,6 +55,24 @@ func (s *Sweep) limits(ctx context.Context, nodes []OpenReply) (facts []string, 
 	return facts, nil
 }
 
+// gpuLimits is limits for buffers in GPU memory, of which host memory says
+// nothing.
+func (s *Sweep) gpuLimits(ctx context.Context, nodes []OpenReply) (facts []string, err error) {
+	replies, err := ask[LimitsReply](ctx, s, KindLimits, func(int) any { return LimitsBody{} }, grace)
+	if err != nil {
+		return nil, err
+	}
+	facts = s.peer(replies)
+	machines := map[string]bool{}
+	for _, n := range nodes {
+		machines[n.Machine] = true
+	}
+	if s.machine.Shared = 1; len(machines) == len(nodes) {
+		facts = append(facts, s.wire(nodes, replies)...)
+	}
+	return facts, nil
+}
+
 // peer takes the slowest of what joins the GPUs of a node; one node that does
 // not know leaves it unknown.
 func (s *Sweep) peer(replies []LimitsReply) []string {

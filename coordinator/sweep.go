@@ -65,11 +65,14 @@ func (s *Sweep) Open(ctx context.Context, session doer, req *Request) (facts []s
 			return nil, fmt.Errorf("node %s runs busbw %s and node %s runs %s: install one version everywhere", s.Nodes[i].Host, r.Version, s.Nodes[0].Host, replies[0].Version)
 		}
 	}
-	if facts, err = s.place(replies); err != nil || s.gpu {
-		return facts, err // what limits host memory says nothing of it
+	if facts, err = s.place(replies); err != nil {
+		return facts, err
 	}
-	facts = append(facts, s.agree(replies)...)
-	more, err := s.limits(ctx, replies)
+	limits := s.gpuLimits
+	if !s.gpu {
+		facts, limits = append(facts, s.agree(replies)...), s.limits
+	}
+	more, err := limits(ctx, replies)
 	return append(facts, more...), err
 }
 

@@ -22,10 +22,11 @@ type gpuCounts struct {
 	since  time.Time
 }
 
-// useGPUs tells the runner which GPUs hold its ranks' buffers, by their PCI
-// addresses. What is known of them becomes a limit, and what NVML counts is
-// followed; what is not known is left out.
-func (r *runner) useGPUs(addresses []string) {
+// useGPUs tells the runner which GPUs hold its ranks' buffers, by rank, as PCI
+// addresses, and whether they read each other's memory. What is known of them
+// becomes a limit, and what NVML counts is followed; what is not known is left
+// out.
+func (r *runner) useGPUs(addresses []string, direct bool) {
 	n := &Node{Root: r.root}
 	d, err := nvml.Open() // stays open as long as the process
 	if err == nil {
@@ -37,14 +38,14 @@ func (r *runner) useGPUs(addresses []string) {
 	for i := range n.GPUs {
 		topo.Locate(r.root, &n.GPUs[i])
 	}
-	r.knowGPUs(n, addresses)
+	r.knowGPUs(n, addresses, direct)
 	if err == nil && r.counts != nil {
 		r.counts.read = d.Counters
 	}
 }
 
 // knowGPUs is useGPUs with what is known of the node.
-func (r *runner) knowGPUs(n *Node, addresses []string) {
+func (r *runner) knowGPUs(n *Node, addresses []string, direct bool) {
 	c := &gpuCounts{carry: map[string]float64{}}
 	var mine []int
 	for _, a := range addresses {
@@ -58,7 +59,14 @@ func (r *runner) knowGPUs(n *Node, addresses []string) {
 		c.carry[fmt.Sprintf("GPU%d", n.GPUs[i].Index)] = topo.Carries(n.GPUs[i])
 	}
 	r.counts = c
-	if name, gbps, how, ok := topo.Peer(n.Topology(), mine); ok {
+	t := n.Topology()
+	if !direct {
+		t.Bonds = nil // through host memory, over PCIe
+	}
+	if len(mine) < len(addresses) {
+		return // ranks of one GPU need no link
+	}
+	if name, gbps, how, ok := topo.Peer(t, mine); ok {
 		r.peer = &coordinator.Peer{Name: name, GBps: gbps, How: how}
 	}
 }

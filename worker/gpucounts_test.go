@@ -28,7 +28,7 @@ func twoGPUs() *Node {
 
 func TestGPUsOfRanks(t *testing.T) {
 	r := &runner{root: fstest.MapFS{}}
-	r.knowGPUs(twoGPUs(), []string{"0000:11:00.0", "0000:21:00.0", "0000:11:00.0"})
+	r.knowGPUs(twoGPUs(), []string{"0000:11:00.0", "0000:21:00.0"}, true)
 	if p := r.peer; p == nil || p.Name != "NVLink" || p.GBps != 100 {
 		t.Fatalf("peer %+v", p)
 	}
@@ -71,15 +71,20 @@ func TestGPUsOfRanks(t *testing.T) {
 
 // What is not known is no limit and no counter, and no error.
 func TestGPUsNotKnown(t *testing.T) {
-	for _, addresses := range [][]string{{"0000:99:00.0", "0000:21:00.0"}, {"0000:11:00.0"}} {
+	for _, addresses := range [][]string{{"0000:99:00.0", "0000:21:00.0"}, {"0000:11:00.0"}, {"0000:11:00.0", "0000:21:00.0", "0000:11:00.0"}} {
 		r := &runner{root: fstest.MapFS{}}
-		r.knowGPUs(twoGPUs(), addresses)
+		r.knowGPUs(twoGPUs(), addresses, true)
 		if r.peer != nil {
 			t.Errorf("%v: %+v", addresses, r.peer)
 		}
 	}
 	r := &runner{root: fstest.MapFS{}}
-	r.useGPUs([]string{"0000:11:00.0"}) // no driver, no files
+	r.knowGPUs(twoGPUs(), []string{"0000:11:00.0", "0000:21:00.0"}, false)
+	if r.peer != nil {
+		t.Errorf("through host memory, and the PCIe links are not known: %+v", r.peer)
+	}
+	r = &runner{root: fstest.MapFS{}}
+	r.useGPUs([]string{"0000:11:00.0"}, true) // no driver, no files
 	r.counts.mark()
 	if moved, sent := r.counts.moved(); r.peer != nil || moved != nil || sent != nil {
 		t.Errorf("%+v, %v, %v", r.peer, moved, sent)

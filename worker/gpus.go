@@ -21,7 +21,6 @@ type gpus struct {
 	own      []gpu.Info // of each local rank
 	exchange *gpu.Exchange
 	islands  [][]int // of every node, while a case is in GPU memory
-	counted  bool
 }
 
 // findGPUs gives each local rank a GPU, in turn, after those of other nodes of
@@ -54,6 +53,11 @@ func (r *runner) findGPUs() coordinator.GPUs {
 	if err != nil {
 		return coordinator.GPUs{None: err.Error()}
 	}
+	var at []string
+	for _, g := range r.gpus.own {
+		at = append(at, strings.ToLower(g.PCI))
+	}
+	r.useGPUs(at, len(slices.Compact(slices.Sorted(slices.Values(reply.Islands)))) == 1)
 	return reply
 }
 
@@ -185,14 +189,6 @@ func (r *runner) seat(b coordinator.CaseBody) error {
 	r.gpus.islands = b.Islands
 	if err := r.each(func(k *rank) error { return k.sit(r) }); err != nil {
 		return err
-	}
-	if !r.gpus.counted { // what they count is followed from the first case on
-		var addresses []string
-		for _, g := range r.gpus.own {
-			addresses = append(addresses, g.PCI)
-		}
-		r.useGPUs(addresses)
-		r.gpus.counted = true
 	}
 	own := b.Islands[r.plan.Node]
 	return r.each(func(k *rank) error {
