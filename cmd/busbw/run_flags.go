@@ -36,7 +36,6 @@ func (f *runFlags) what(fl *pflag.FlagSet) {
 	fl.DurationVar(&f.timeout, "timeout", 0, "longest wait for one batch of iterations (0: from the expected time)")
 	fl.BoolVar(&f.noRotate, "no-rotate", false, "use the same buffers in every iteration, so that they may stay in the caches")
 	fl.BoolVar(&f.huge, "huge", true, "ask for transparent huge pages")
-	fl.StringSliceVar(&f.engines, "engine", []string{"native"}, "native: busbw's own schedules; nccl: the NCCL library of each node, in GPU memory; native,nccl: both")
 	fl.StringVar(&f.memory, "memory", "auto", "where the buffers are: "+strings.Join(coordinator.Memories(), ", ")+" (auto: gpu where every node has one GPU a rank)")
 }
 
