@@ -12,7 +12,7 @@ import (
 )
 
 func onFakeNCCL(t *testing.T, env ...string) bool {
-	return gputest.OnFake(t, "gpu", append(env, "LD_LIBRARY_PATH="+nccltest.Library(t, "nccl"))...)
+	return gputest.OnFake(t, "gpu", append(env, gputest.Libraries+nccltest.Library(t, "nccl"))...)
 }
 
 func onNCCL(t *testing.T, engines ...string) *coordinator.Request {

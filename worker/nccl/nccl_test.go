@@ -21,7 +21,7 @@ import (
 
 // onFake runs the calling test in a process that finds both fakes.
 func onFake(t *testing.T, env ...string) bool {
-	return gputest.OnFake(t, "../gpu", append(env, "LD_LIBRARY_PATH="+nccltest.Library(t, "."))...)
+	return gputest.OnFake(t, "../gpu", append(env, gputest.Libraries+nccltest.Library(t, "."))...)
 }
 
 // world runs each rank's part on a thread with a seat on a GPU.

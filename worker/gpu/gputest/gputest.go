@@ -17,11 +17,14 @@ import (
 // child names, in a process of OnFake, the test that it is for.
 const child = "BUSBW_GPUTEST"
 
+// Libraries is what stands before a folder of further libraries in OnFake's env.
+const Libraries = "GPUTEST_LIBRARIES="
+
 // OnFake runs the test that calls it once more, in a process of its own that
 // finds the fake driver and has the variables of env (FAKECUDA_…). It is true
 // there; where it is false the caller has nothing left to do. gpuDir is the
 // folder worker/gpu as seen from the test. A folder of further libraries goes
-// into env as LD_LIBRARY_PATH. Without a C compiler the test is skipped.
+// into env behind Libraries. Without a C compiler the test is skipped.
 func OnFake(t *testing.T, gpuDir string, env ...string) bool {
 	t.Helper()
 	if os.Getenv(child) == t.Name() {
@@ -41,13 +44,13 @@ func OnFake(t *testing.T, gpuDir string, env ...string) bool {
 	}
 	args := []string{"-test.run=" + strings.Join(run, "/"), "-test.count=1", fmt.Sprintf("-test.short=%t", testing.Short())}
 	cmd := exec.Command(os.Args[0], args...)
-	cmd.Env = append(append(os.Environ(), child+"="+t.Name()), env...)
 	for _, kv := range env {
-		if more, ok := strings.CutPrefix(kv, "LD_LIBRARY_PATH="); ok {
+		if more, ok := strings.CutPrefix(kv, Libraries); ok {
 			lib += ":" + more
 		}
 	}
-	cmd.Env = append(cmd.Env, "LD_LIBRARY_PATH="+lib)
+	cmd.Env = append(os.Environ(), child+"="+t.Name(), "LD_LIBRARY_PATH="+lib)
+	cmd.Env = append(cmd.Env, env...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("with the fake driver: %v\n%s", err, out)
 	} else if strings.Contains(string(out), "no tests to run") {
