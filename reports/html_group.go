@@ -21,8 +21,8 @@ func (s *sheet) page(varies []string, samples map[string][]float64) pageGroup {
 	if f.Aggregate > 1 {
 		g.Detail += fmt.Sprintf(", %d at a time", f.Aggregate)
 	}
-	if engine := name(f.Engine); engine != "native" {
-		g.Detail += ", " + engine
+	if engines := s.engines(); engines != "native" {
+		g.Detail += ", " + engines
 	}
 	for _, k := range varies {
 		g.Detail += ", " + setting(k, redact(f.Config)[k])

@@ -155,3 +155,23 @@ func TestPairGrid(t *testing.T) {
 		}
 	}
 }
+
+// Engines of one run stand in one table, each row named; those of several
+// runs, or with several configurations, do not.
+func TestEnginesSideBySide(t *testing.T) {
+	native := measured("all_reduce", "ring", "intra", 2, 1, 1<<20, 20)
+	library := measured("all_reduce", "nccl", "intra", 2, 1, 1<<20, 20)
+	library.Engine, library.Config = "nccl", map[string]string{"NCCL_ALGO": "Ring"}
+	if s := sheets(Figures([]Result{native, library})); len(s) != 1 || s[0].engines() != "native and nccl" {
+		t.Errorf("%d tables, want one of both engines", len(s))
+	}
+	other := library
+	other.Config = map[string]string{"NCCL_ALGO": "Tree"}
+	if s := sheets(Figures([]Result{native, library, other})); len(s) != 3 {
+		t.Errorf("%d tables, want 3: two configurations are not one engine", len(s))
+	}
+	library.Run = "r2"
+	if s := sheets(Figures([]Result{native, library})); len(s) != 2 {
+		t.Errorf("%d tables, want 2", len(s))
+	}
+}

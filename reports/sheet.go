@@ -34,10 +34,14 @@ func runs(results []Result) [][]Result {
 func sheets(figures []Figure) []*sheet {
 	at := map[string]*sheet{}
 	var out []*sheet
+	together := sideBySide(figures)
 	for i := range figures {
 		f := &figures[i]
 		k := f.Result
 		k.Algorithm, k.Auto, k.Scope, k.Ranks, k.Groups, k.Pairs, k.Bytes = "", false, "", 0, 0, nil, 0
+		if together[f.Run] {
+			k.Engine, k.Config = "", nil
+		}
 		key := k.key()
 		s := at[key]
 		if s == nil {
@@ -53,6 +57,37 @@ func sheets(figures []Figure) []*sheet {
 		s.sort()
 	}
 	return out
+}
+
+// sideBySide finds the runs that measured several engines, each under one
+// configuration: their rows stand in one table, for they are compared.
+func sideBySide(figures []Figure) map[string]bool {
+	configs := map[string]map[string][]string{} // by run and engine
+	for i := range figures {
+		f := &figures[i]
+		if configs[f.Run] == nil {
+			configs[f.Run] = map[string][]string{}
+		}
+		of := configs[f.Run]
+		of[f.Engine] = appendNew(of[f.Engine], fmt.Sprint(f.Config))
+	}
+	out := map[string]bool{}
+	for run, of := range configs {
+		out[run] = len(of) > 1
+		for _, c := range of {
+			out[run] = out[run] && len(c) == 1
+		}
+	}
+	return out
+}
+
+// engines names those of the sheet's rows.
+func (s *sheet) engines() string {
+	var names []string
+	for _, f := range s.figures {
+		names = appendNew(names, name(f.Engine))
+	}
+	return strings.Join(names, " and ")
 }
 
 // sort orders by size, then scope, then algorithm as first measured.
@@ -88,7 +123,7 @@ func (s *sheet) head(b *bytes.Buffer, varies []string) {
 	if f.Mode != "" {
 		fmt.Fprintf(b, ", %s", name(f.Mode))
 	}
-	fmt.Fprintf(b, ", %s engine", name(f.Engine))
+	fmt.Fprintf(b, ", %s engine%s", s.engines(), plural(strings.Count(s.engines(), " and ")+1))
 	if f.Memory != "" {
 		fmt.Fprintf(b, ", %s memory", name(f.Memory))
 	}

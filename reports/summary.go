@@ -127,16 +127,23 @@ func setting(key, value string) string {
 	return name(key) + "=" + name(value)
 }
 
-// varying lists the settings whose values differ between a run's results.
+// varying lists the settings whose values differ between a run's results on
+// one engine; each engine has settings of its own.
 func varying(run []Result) []string {
 	differ := map[string]string{}
-	for _, r := range run[1:] {
+	first := map[string]map[string]string{} // by engine
+	for _, r := range run {
+		had, ok := first[r.Engine]
+		if !ok {
+			first[r.Engine] = r.Config
+			continue
+		}
 		for k := range r.Config {
-			if v, ok := run[0].Config[k]; !ok || v != r.Config[k] {
+			if v, ok := had[k]; !ok || v != r.Config[k] {
 				differ[k] = ""
 			}
 		}
-		for k := range run[0].Config {
+		for k := range had {
 			if _, ok := r.Config[k]; !ok {
 				differ[k] = ""
 			}

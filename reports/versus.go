@@ -17,24 +17,8 @@ func (s *sheet) versus(b *bytes.Buffer, colour bool) error {
 	var rows [][]string
 	var time, doubtful float64 // s, of cross and intra
 	rates, work := map[string][]float64{}, map[string][]float64{}
-	for at := 0; at < len(s.figures); {
-		end := at
-		for end < len(s.figures) && s.figures[end].asked() == s.figures[at].asked() {
-			end++
-		}
-		best := map[string]*Figure{}
-		for _, f := range s.figures[at:end] {
-			bus, ok := f.Busbw()
-			if !ok {
-				continue
-			}
-			if g := best[f.Scope]; g != nil {
-				if top, _ := g.Busbw(); top >= bus {
-					continue
-				}
-			}
-			best[f.Scope] = f
-		}
+	s.bySize(func(at, end int) {
+		best := s.fastest(at, end)
 		row := []string{sizeText(s.figures[at].asked())}
 		for _, scope := range s.scopes {
 			f := best[scope]
@@ -60,8 +44,7 @@ func (s *sheet) versus(b *bytes.Buffer, colour bool) error {
 			ratio = quotient(best["cross"], best["intra"])
 		}
 		rows = append(rows, append(row, ratio))
-		at = end
-	}
+	})
 	foot := []string{"all"}
 	for _, scope := range s.scopes {
 		foot = append(foot, "", "", rateText(Rate(rates[scope], work[scope])), "")
