@@ -173,7 +173,7 @@ func (p *PairSweep) Measure(ctx context.Context, t PairTest) ([]reports.Result, 
 func (p *PairSweep) record(t PairTest, ab [2]int, times PairTimes) reports.Result {
 	a, b := p.rails[ab[0]], p.rails[ab[1]]
 	r := reports.Result{
-		Format: reports.Format, Run: p.Run, Op: t.Kind, Algorithm: "rc", Engine: "native", Scope: "cross", Link: "verbs", Memory: "host",
+		Format: reports.Format, Run: p.Run, Verb: "link", Op: t.Kind, Algorithm: "rc", Engine: "native", Scope: "cross", Link: "verbs", Memory: "host",
 		Dtype: "uint8", Ranks: 2, Nodes: 2, Groups: len(p.round), Bytes: int64(t.Size), Count: int64(t.Size), Mode: "pipelined", Aggregate: 1,
 		Seconds: times.Seconds, Warmup: times.Warmup, Settled: times.Settled, Source: p.Source, Notes: p.notes,
 		Hosts:  []string{p.Nodes[ab[0]].Host, p.Nodes[ab[1]].Host},

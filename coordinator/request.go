@@ -13,6 +13,8 @@ import (
 
 // Request is what a user asks to be measured.
 type Request struct {
+	Verb       string // busbw command that asks
+	Planned    int    // records that the whole run is to have; 0: not known
 	Ops        []collectives.Op
 	Algorithms []string // names, or "auto"
 	Scopes     []string
@@ -118,6 +120,22 @@ func Key(r reports.Result) string {
 		root = *r.Root
 	}
 	return fmt.Sprintf("%d %s %s %s %s %t %s %s %d %d %d %d %t %s %d", r.Launch, r.Memory, r.Scope, r.Op, r.Algorithm, r.Auto, r.Dtype, r.Redop, root, r.Ranks, r.Nodes, r.Bytes, r.InPlace, r.Mode, r.Aggregate)
+}
+
+// Resumable says why busbw run cannot go on from a file's records: another
+// command wrote them, or several runs did.
+func Resumable(kept []reports.Result) error {
+	for _, r := range kept {
+		switch {
+		case r.Verb == "" && r.Source != "":
+			return fmt.Errorf("no busbw run says that it wrote it (source: %.60q)", r.Source)
+		case r.Verb != "run":
+			return fmt.Errorf("busbw %.20s wrote it, not busbw run", r.Verb)
+		case r.Run != kept[0].Run:
+			return fmt.Errorf("it holds several runs (%.20q and %.20q)", kept[0].Run, r.Run)
+		}
+	}
+	return nil
 }
 
 // Resumes says why a run cannot go on from a result that it kept: what is

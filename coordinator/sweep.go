@@ -170,7 +170,7 @@ func (s *Sweep) check(ctx context.Context, timeout time.Duration) (*int64, strin
 // Blank is the record of a case before it is measured.
 func (s *Sweep) Blank(c Case) reports.Result {
 	res := reports.Result{
-		Format: 1, Time: time.Now().UTC(), Run: s.Run, Launch: s.Launch, Op: c.op.String(), Algorithm: c.algo, Auto: c.auto,
+		Format: 1, Time: time.Now().UTC(), Run: s.Run, Launch: s.Launch, Verb: s.req.Verb, Planned: s.req.Planned, Op: c.op.String(), Algorithm: c.algo, Auto: c.auto,
 		Engine: "native", Scope: c.scope, Memory: memoryHost, Dtype: s.req.Dtype.String(), Ranks: len(c.groups[0]), Nodes: len(s.Nodes),
 		Groups: len(c.groups), Pairs: c.pairs, Bytes: c.count * int64(s.req.Dtype.Size()), Count: c.count, InPlace: c.inPlace,
 		Mode: s.req.Mode, Aggregate: s.req.Aggregate, Config: s.req.Settings, Source: s.Source,

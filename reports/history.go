@@ -33,6 +33,8 @@ type PastRun struct {
 	BestIs   string    `json:"best_is,omitempty"` // the case of the best busbw
 	Wrong    int       `json:"wrong"`             // records with wrong data
 	Failed   int       `json:"failed"`            // records without a result
+	Planned  int       `json:"planned,omitempty"` // records that its last run is to have; 0: not known
+	Cut      bool      `json:"cut,omitempty"`     // its end is missing: killed, or still running
 	Problem  string    `json:"problem,omitempty"` // why the file could not be read
 }
 
@@ -90,7 +92,8 @@ func resultFiles(dir string) (names []string, err error) {
 
 func describeFile(dir, file string, info fs.FileInfo) PastRun {
 	e := PastRun{File: file, Size: info.Size(), Changed: info.ModTime(), Time: info.ModTime()}
-	results, _, err := ReadFile(filepath.Join(dir, file))
+	results, warnings, err := ReadFile(filepath.Join(dir, file))
+	e.Cut = slices.ContainsFunc(warnings, func(w string) bool { return strings.Contains(w, cutOff) })
 	if err != nil {
 		e.Problem = err.Error()
 	}
@@ -102,7 +105,7 @@ func describeFile(dir, file string, info fs.FileInfo) PastRun {
 		e.Runs, e.Ops = appendNew(e.Runs, r.Run), appendNew(e.Ops, r.Op)
 		launches[fmt.Sprintf("%s %d", r.Run, r.Launch)] = true
 		e.Records++
-		e.Source = r.Source
+		e.Source, e.Planned = r.Source, r.Planned
 		e.Ranks, e.Nodes = max(e.Ranks, r.Ranks*max(r.Groups, 1)), max(e.Nodes, r.Nodes)
 		if i == 0 || r.asked() < e.Least {
 			e.Least = r.asked()
@@ -215,6 +218,18 @@ func Archive(dir, file string) (archive string, saved int64, err error) {
 	return file + ".zst", before.Size() - after.Size(), nil
 }
 
+// recordsText is how many results there are, of how many where some are missing.
+func (e *PastRun) recordsText() string {
+	s := fmt.Sprint(e.Records)
+	if e.Records < e.Planned {
+		s += fmt.Sprintf(" of %d", e.Planned)
+	}
+	if e.Cut {
+		s += ", not ended"
+	}
+	return s
+}
+
 // HistoryTable writes entries for people.
 func HistoryTable(all []PastRun) (string, error) {
 	var b bytes.Buffer
@@ -240,7 +255,7 @@ func HistoryTable(all []PastRun) (string, error) {
 				sizes += " to " + sizeText(e.Most)
 			}
 		}
-		rows = append(rows, []string{e.Time.UTC().Format("2006-01-02 15:04"), run, ops, sizes, count(e.Ranks), count(e.Nodes), fmt.Sprint(e.Records), best, fmt.Sprint(e.Wrong), fmt.Sprint(e.Failed), clean(e.File, 60)})
+		rows = append(rows, []string{e.Time.UTC().Format("2006-01-02 15:04"), run, ops, sizes, count(e.Ranks), count(e.Nodes), e.recordsText(), best, fmt.Sprint(e.Wrong), fmt.Sprint(e.Failed), clean(e.File, 60)})
 	}
 	if err := draw(&b, heads, "llllrrrrrrl", rows, nil); err != nil {
 		return "", err

@@ -64,7 +64,7 @@ func Read(r io.Reader, name string) (results []Result, warnings []string, err er
 		case errors.Is(err, ErrNewer):
 			return fmt.Errorf("%s:%d: %w", name, n, err)
 		case err != nil && !whole:
-			warn(fmt.Sprintf("%s:%d: the last record is cut off", name, n))
+			warn(fmt.Sprintf("%s:%d: the last record is %s", name, n, cutOff))
 			return nil
 		case err != nil:
 			warn(fmt.Sprintf("%s:%d: passed over: %v", name, n, err))
@@ -105,6 +105,9 @@ func decode(line []byte) (res Result, err error) {
 	return res, res.Check()
 }
 
+// cutOff is what a warning says where the end of a file is missing.
+const cutOff = "cut off"
+
 // tornError says that a compressed file ends in the middle of a frame, as it
 // does when its writer was interrupted.
 type tornError struct {
@@ -113,7 +116,7 @@ type tornError struct {
 }
 
 func (e *tornError) Error() string {
-	return fmt.Sprintf("%s: cut off after line %d, as by an interrupted run", e.name, e.lines)
+	return fmt.Sprintf("%s: %s after line %d, as by an interrupted run", e.name, cutOff, e.lines)
 }
 
 // eachLine gives the lines of a plain or zstd stream to fn, numbered from 1,

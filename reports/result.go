@@ -18,9 +18,11 @@ const Format = 1
 type Result struct {
 	Format    int       `json:"format"` // of this record; Format
 	Time      time.Time `json:"time,omitzero"`
-	Run       string    `json:"run"`    // id of the busbw run
-	Launch    int       `json:"launch"` // 0, 1, …: fresh start of all ranks
-	Op        string    `json:"op"`     // "all_reduce", …
+	Run       string    `json:"run"`               // id of the busbw run
+	Launch    int       `json:"launch"`            // 0, 1, …: fresh start of all ranks
+	Verb      string    `json:"verb,omitempty"`    // busbw command that measured it: "run", "sweep", …
+	Planned   int       `json:"planned,omitempty"` // records that the whole run is to have
+	Op        string    `json:"op"`                // "all_reduce", …
 	Algorithm string    `json:"algorithm"`
 	Auto      bool      `json:"auto,omitempty"` // the algorithm was chosen by "auto"
 	Engine    string    `json:"engine"`         // "native"
@@ -148,6 +150,8 @@ func (r *Result) Check() error {
 		return errors.New("it names no op")
 	case r.Ranks < 1 && (r.Stated == nil || r.Ranks < 0) || r.Nodes < 0 || r.Groups < 0 || max(r.Ranks, r.Nodes, r.Groups) > maxRanks:
 		return fmt.Errorf("%d ranks, %d nodes, %d groups: want at least 1 rank, and of each at most %d", r.Ranks, r.Nodes, r.Groups, maxRanks)
+	case r.Planned < 0:
+		return fmt.Errorf("%d records planned: want none below 0", r.Planned)
 	case r.Bytes < 0 || r.Asked < 0 || r.Count < 0:
 		return fmt.Errorf("%d bytes, %d asked for, count %d: want none below 0", r.Bytes, r.Asked, r.Count)
 	case r.Wrong != nil && *r.Wrong < 0:

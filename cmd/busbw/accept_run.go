@@ -36,6 +36,7 @@ func (f *acceptFlags) run(ctx context.Context, out, errs io.Writer) (err error) 
 	if err != nil {
 		return usageError{err}
 	}
+	req.Verb = "accept"
 	id := newID()
 	if f.out == "" {
 		f.out = filepath.Join("acceptance", time.Now().Format("20060102-150405")+"-"+id)

@@ -143,6 +143,27 @@ func TestResumeRefusesAnotherRun(t *testing.T) {
 	}
 }
 
+// Only what busbw run wrote can be gone on with.
+func TestResumeRefusesOtherCommands(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "p.jsonl")
+	if _, errs, code := ran(t, "pairs", "--local", "2x1", "--bytes", "64K", "--time", "1ms", "--min", "0.000001", "--min-both", "0.000001", "--output", file); code != exitFine {
+		t.Fatalf("exit %d: %s", code, errs)
+	}
+	foreign := filepath.Join(dir, "i.jsonl")
+	if _, errs, code := ran(t, "import", mustAbs(t, "../../reports/imports/testdata/hostname-with-blank.txt"), "--output", foreign); code != exitFine {
+		t.Fatalf("exit %d: %s", code, errs)
+	}
+	for name, want := range map[string]string{file: "busbw pairs wrote it", foreign: "imported"} {
+		before, _ := os.ReadFile(name)
+		_, errs, code := ran(t, "run", "--local", "2x1", "--sizes", "8", "-n", "5", "--resume", name)
+		after, _ := os.ReadFile(name)
+		if code != exitUsage || !strings.Contains(errs, want) || !bytes.Equal(before, after) {
+			t.Errorf("%s: exit %d, %q; want %q and the file as it was", name, code, errs, want)
+		}
+	}
+}
+
 func TestUsage(t *testing.T) {
 	for args, want := range map[string]string{
 		"run --op all_redcue":            "all_reduce",

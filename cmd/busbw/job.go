@@ -52,6 +52,11 @@ func (f *runFlags) run(ctx context.Context, out, errs io.Writer, req *coordinato
 			return usageError{fmt.Errorf("cannot resume %s: %w; leave out --resume to start a new run", file.path, err)}
 		}
 	}
+	cases, _, err := req.Cases(nodes)
+	if err != nil {
+		return usageError{err}
+	}
+	req.Planned = len(cases) * f.launches
 	show := newScreen(out, errs, f)
 	all := file.kept
 	for launch := 0; launch < f.launches && err == nil; launch++ {
@@ -156,6 +161,9 @@ func (f *runFlags) openResults(id string) (*resultFile, error) {
 		kept, _, err := reports.ReadFile(f.resume)
 		if err != nil {
 			return nil, err
+		}
+		if err := coordinator.Resumable(kept); err != nil {
+			return nil, usageError{fmt.Errorf("cannot resume %s: %w; leave out --resume to start a new run", f.resume, err)}
 		}
 		r.path, r.kept, r.n = f.resume, kept, len(kept)
 		for _, k := range kept {

@@ -11,6 +11,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"busbw/worker"
 )
 
 // version is set by the linker (-X main.version=…).
@@ -33,6 +35,11 @@ func (u usageError) Unwrap() error { return u.error }
 var errFound = errors.New("something was found")
 
 func main() {
+	if len(os.Args) < 2 || os.Args[1] != worker.RunnerVerb {
+		// A write to a pipe that nobody reads is an error, not the end: results are
+		// still being kept. Caught, not ignored: what is started does not inherit it.
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(ctx, os.Args[1:])
 	stop()
@@ -42,6 +49,8 @@ func main() {
 func run(ctx context.Context, args []string) int {
 	root := rootCommand()
 	root.SetArgs(args)
+	root.SetOut(unread(os.Stdout))
+	root.SetErr(unread(os.Stderr))
 	return exitCode(root.ExecuteContext(ctx))
 }
 

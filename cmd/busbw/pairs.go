@@ -136,7 +136,7 @@ func (f *pairFlags) limits() pairs.Limits {
 
 // request is how each pair test runs.
 func (f *pairFlags) request() (*coordinator.Request, error) {
-	r := &coordinator.Request{Dtype: reduce.Float, Redop: reduce.Sum, Time: f.time, Warmup: 2, Aggregate: 1, Checks: 1, Mode: coordinator.Barrier, Rotate: true, Huge: true}
+	r := &coordinator.Request{Verb: "pairs", Dtype: reduce.Float, Redop: reduce.Sum, Time: f.time, Warmup: 2, Aggregate: 1, Checks: 1, Mode: coordinator.Barrier, Rotate: true, Huge: true}
 	var err error
 	r.Settings, r.Notes, err = coordinator.Environ()
 	return r, err

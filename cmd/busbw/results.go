@@ -20,7 +20,8 @@ func resultsCommand() *cobra.Command {
 		Use:   "results",
 		Short: "List, show, prune and archive the results of earlier runs",
 		Long: `List the results files of a folder, newest first: when, what, ranks and nodes,
-best busbw, wrong data. An index in the folder (index.json) saves reading the
+best busbw, wrong data. "3 of 12" results: the run was interrupted (run --resume
+FILE goes on); "not ended": it was killed, or is still running. An index in the folder (index.json) saves reading the
 files again; it may be deleted at any time.`,
 		Example: `  busbw results
   busbw results show 3f2a1b9c                # by the beginning of a run's id or a file's name

@@ -65,10 +65,45 @@ func TestClosedPipe(t *testing.T) {
 	}
 	r.Close()
 	cmd.Stdout = w
-	cmd.Run() // by its signal
+	err = cmd.Run()
 	w.Close()
-	if s := errs.String(); strings.Contains(s, "pipe") || strings.Contains(s, "goroutine") {
-		t.Errorf("%s", s)
+	if s := errs.String(); code(err) != exitFine || strings.Contains(s, "pipe") || strings.Contains(s, "goroutine") {
+		t.Errorf("exit %d: %s", code(err), s)
+	}
+}
+
+// A run whose tables nobody reads any more still keeps all of its results, and
+// ends its file; one that was cut short is told from it.
+func TestRunIntoClosedPipe(t *testing.T) {
+	cmd, _, errs := command(t, "run", "--local", "1x2", "--op", "all_reduce", "--algo", "ring", "--sizes", "8,64", "--scope", "intra", "-n", "5")
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+	cmd.Stdout = w
+	err = cmd.Run()
+	w.Close()
+	if all := kept(t, cmd.Dir); code(err) != exitFine || len(all) != 2 || all[0].Planned != 2 {
+		t.Fatalf("exit %d, %d results, want 2: %s", code(err), len(all), errs)
+	}
+	files, _ := filepath.Glob(filepath.Join(cmd.Dir, "results", "*.zst"))
+	text, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, out, _ := command(t, "results")
+	list.Dir = cmd.Dir
+	if err := list.Run(); err != nil || strings.Contains(out.String(), "ended") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if err := os.WriteFile(files[0], text[:len(text)-40], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	list, out, _ = command(t, "results")
+	list.Dir = cmd.Dir
+	if err := list.Run(); err != nil || !strings.Contains(out.String(), "1 of 2, not ended") {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 

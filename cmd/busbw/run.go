@@ -113,7 +113,7 @@ func (f *runFlags) valid(req *coordinator.Request) error {
 // request turns the flags and the environment into what is to be measured.
 func (f *runFlags) request() (*coordinator.Request, error) {
 	r := &coordinator.Request{
-		Scopes: f.scopes, Root: f.root, Iterations: f.iters, Time: f.time, Warmup: f.warmup, Aggregate: f.agg,
+		Verb: "run", Scopes: f.scopes, Root: f.root, Iterations: f.iters, Time: f.time, Warmup: f.warmup, Aggregate: f.agg,
 		Checks: f.checks, Rotate: !f.noRotate, Huge: f.huge, Timeout: f.timeout, Algorithms: f.algos, Memory: f.memory, Engines: f.engines,
 	}
 	var err error

@@ -149,6 +149,7 @@ func (f *sweepFlags) plan(kept *manifest) (*sweep, error) {
 		if err != nil {
 			return nil, err
 		}
+		req.Verb = "sweep"
 		maps.Copy(req.Settings, v.Settings)
 		if err := req.Valid(); err != nil {
 			return nil, fmt.Errorf("%s: %w", v.Name, err)
