@@ -30,8 +30,9 @@ each has. What the text does not say stays unknown; what is worked out from
 other numbers is said to be. Records go to --output and into busbw report and
 busbw compare, like those of busbw run.
 
-Exit status: 0 fine, 1 nothing to read, 2 wrong use, 3 a test failed, hung,
-found wrong data, or the ranks never formed one communicator.`,
+Exit status: 0 fine, 1 nothing to read, 2 wrong use, 3 a test failed, hung, was
+cut off before its first result, found wrong data, or the ranks never formed one
+communicator; also where NCCL's warnings are all that there is.`,
 		Example: `  busbw import slurm-1234.out
   mpirun … all_reduce_perf -b 8 -e 8G -f 2 | busbw import -
   busbw import -o results/nccl.jsonl.zst *.log
@@ -71,7 +72,8 @@ func importFiles(out, errs io.Writer, files []string, format, output string) (er
 		head = errs
 	}
 	var shown []reports.Result
-	found, known, more := false, false, 0
+	found, more := false, 0
+	var barren []string // files without anything to import
 	for _, name := range files {
 		text, err := imports.File(name, func(r reports.Result) error {
 			if len(shown) < maxShown {
@@ -92,14 +94,19 @@ func importFiles(out, errs io.Writer, files []string, format, output string) (er
 				fmt.Fprintln(errs, "busbw: warning:", w)
 			}
 			found = found || text.Bad()
-			known = known || text.Records > 0 || len(text.Worlds) > 0 || len(text.Findings) > 0
+			if text.Records == 0 && len(text.Worlds) == 0 && !text.Bad() {
+				barren = append(barren, name)
+			}
 		}
 		if err != nil {
 			return err
 		}
 	}
-	if !known {
+	if len(barren) == len(files) {
 		return fmt.Errorf("%s: nothing to import", strings.Join(files, ", "))
+	}
+	for _, name := range barren {
+		fmt.Fprintf(errs, "busbw: warning: %s: nothing to import\n", name)
 	}
 	if len(shown) > 0 {
 		if format == "table" {

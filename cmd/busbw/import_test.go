@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -21,7 +22,8 @@ func TestImport(t *testing.T) {
 	if err := cmd.Run(); code(err) != exitFound || !strings.Contains(out.String(), "2 worlds (communicators) of 2 ranks each") || !strings.Contains(out.String(), "MPI=1") {
 		t.Errorf("%v\n%s%s", err, out, errs)
 	}
-	all, warnings, err := reports.ReadFile(filepath.Join(cmd.Dir, "kept.jsonl"))
+	kept := filepath.Join(cmd.Dir, "kept.jsonl")
+	all, warnings, err := reports.ReadFile(kept)
 	if err != nil || len(warnings) > 0 || len(all) != 8 || all[0].Source != "imported: nccl-tests" {
 		t.Errorf("%d records, %q, %v", len(all), warnings, err)
 	}
@@ -34,8 +36,41 @@ func TestImport(t *testing.T) {
 	if err := cmd.Run(); code(err) != exitFail || !strings.Contains(errs.String(), "nccl-tests") {
 		t.Errorf("%v\n%s%s", err, out, errs)
 	}
+	for _, c := range []struct {
+		text string // of the file
+		code int
+		want string
+	}{
+		{"", exitFail, "it is empty"},
+		{"node-b:39964:40044 [0] misc/socket.cc:49 NCCL WARN socketProgress: Connection closed by remote peer node-a<57557>\n", exitFound, "no test in 1 line, 0 results"},
+		{"node-b:39964:40044 [0] NCCL INFO Bootstrap : Using eth0:10.0.0.1<0>\n", exitFail, "nothing to import"},
+		{logged(t, log("hash-stripped-truncated-mid-row.txt")), exitFound, "no whole row"},
+	} {
+		cmd, out, errs = command(t, "import", "-")
+		cmd.Stdin = strings.NewReader(c.text)
+		if err := cmd.Run(); code(err) != c.code || !strings.Contains(out.String()+errs.String(), c.want) {
+			t.Errorf("%.60q: %v, want exit status %d and %q\n%s%s", c.text, err, c.code, c.want, out, errs)
+		}
+	}
+	cmd, out, errs = command(t, "import", "-")
+	cmd.Stdin = strings.NewReader(logged(t, kept))
+	if err := cmd.Run(); code(err) != exitFine || !strings.Contains(out.String(), "a results file of busbw with 8 results") {
+		t.Errorf("%v\n%s%s", err, out, errs)
+	}
+	cmd, _, errs = command(t, "report", "nowhere.jsonl")
+	if err := cmd.Run(); code(err) != exitFail || strings.Contains(errs.String(), "import") {
+		t.Errorf("%v %s", err, errs)
+	}
 	cmd, _, errs = command(t, "import")
 	if err := cmd.Run(); code(err) != exitUsage {
 		t.Errorf("%v %s", err, errs)
 	}
+}
+
+func logged(t *testing.T, name string) string {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }

@@ -10,7 +10,8 @@ import (
 )
 
 // Bad says that a test of the text failed, hung or found wrong data, or that
-// the ranks never formed one communicator.
+// the ranks never formed one communicator. Without any result, NCCL's own
+// warnings say that what was to be measured failed.
 func (t *Text) Bad() bool {
 	for i := range t.Worlds {
 		if t.Worlds[i].Bad() {
@@ -18,7 +19,7 @@ func (t *Text) Bad() bool {
 		}
 	}
 	for _, f := range t.Findings {
-		if f.Verdict == reports.Fail {
+		if f.Verdict == reports.Fail || f.ID == ncclWarn && t.Records == 0 {
 			return true
 		}
 	}
@@ -56,8 +57,13 @@ func (t *Text) Describe(w io.Writer) error {
 // headline is "2 worlds (communicators) of 2 ranks each, nccl-tests, 8 results".
 func (t *Text) headline() string {
 	n := len(t.Worlds) + t.More
-	if n == 0 {
-		return fmt.Sprintf("no test in %d lines, %d results", t.Lines, t.Records)
+	switch {
+	case t.Own:
+		return fmt.Sprintf("a results file of busbw with %d result%s", t.Records, plural(t.Records))
+	case n == 0 && t.Lines == 0:
+		return "empty"
+	case n == 0:
+		return fmt.Sprintf("no test in %d line%s, %d result%s", t.Lines, plural(t.Lines), t.Records, plural(t.Records))
 	}
 	s := "1 world (communicator)"
 	if n > 1 {
@@ -78,7 +84,14 @@ func (t *Text) headline() string {
 	if len(tools) <= 3 {
 		s += "; " + strings.Join(tools, ", ")
 	}
-	return fmt.Sprintf("%s; %d results in %d lines", s, t.Records, t.Lines)
+	return fmt.Sprintf("%s; %d result%s in %d line%s", s, t.Records, plural(t.Records), t.Lines, plural(t.Lines))
+}
+
+func plural(n int) string {
+	if n == 1 {
+		return ""
+	}
+	return "s"
 }
 
 func appendNew(list []string, s string) []string {

@@ -23,6 +23,7 @@ type Text struct {
 	Name     string
 	Lines    int
 	Records  int
+	Own      bool    // busbw's records, not a log
 	Worlds   []World // one for each communicator that ran a test, in order
 	More     int     // worlds beyond maxWorlds, which are not listed
 	Findings []reports.Finding
@@ -56,13 +57,16 @@ type World struct {
 const (
 	Complete  = "complete"
 	Summary   = "summary only: no row"
+	Partial   = "rows are missing"
 	NoSummary = "no summary: cut off or still running"
 	Hang      = "no result: hung or killed before the first row"
 	Failed    = "failed"
 )
 
 // Bad says that a world has no result, or a wrong one.
-func (w *World) Bad() bool { return w.Failed || w.State == Hang || w.State == Failed }
+func (w *World) Bad() bool {
+	return w.Failed || w.State == Hang || w.State == Failed || w.Rows == 0 && w.State == NoSummary
+}
 
 // Bounds on what a text can make the reader hold, whatever its length.
 const (
@@ -105,11 +109,11 @@ func File(name string, emit func(reports.Result) error) (*Text, error) {
 	}
 	f, err := os.Open(name)
 	if err != nil {
-		return nil, fmt.Errorf("import: %w", err)
+		return nil, err
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err == nil && info.IsDir() {
-		return nil, fmt.Errorf("import: %s is a folder; give the files in it", name)
+		return nil, fmt.Errorf("%s is a folder; give the files in it", name)
 	}
 	return Read(f, name, emit)
 }
@@ -171,7 +175,11 @@ func (s *source) warn(line int, format string, args ...any) {
 		s.Warnings[maxWarnings-1] = fmt.Sprintf("%s: %d more warnings", s.Name, s.skipped+1)
 		return
 	}
-	s.Warnings = append(s.Warnings, fmt.Sprintf("%s:%d: %s", s.Name, line, fmt.Sprintf(format, args...)))
+	at := s.Name
+	if line > 0 {
+		at = fmt.Sprintf("%s:%d", s.Name, line)
+	}
+	s.Warnings = append(s.Warnings, at+": "+fmt.Sprintf(format, args...))
 }
 
 // give passes a record on; one that the record's own rules refuse is left out.
@@ -198,6 +206,7 @@ func (s *source) world(w World) {
 
 // records passes our own records on.
 func (s *source) records(in io.Reader) error {
+	s.Own = true
 	results, warnings, err := reports.Read(in, s.Name)
 	s.Warnings = warnings
 	for _, r := range results {

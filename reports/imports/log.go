@@ -90,7 +90,10 @@ func (l *log) end() error {
 	l.fails.report(l.source)
 	l.nccl.report(l.Text)
 	l.separate()
-	if len(l.Worlds) == 0 && len(l.Findings) == 0 {
+	switch {
+	case l.Lines == 0:
+		l.warn(0, "it is empty")
+	case len(l.Worlds) == 0 && len(l.Findings) == 0:
 		l.warn(l.Lines, "nothing that busbw knows: want the output of nccl-tests, rccl-tests, perftest or gloo's benchmark, or a results file")
 	}
 	return nil

@@ -28,6 +28,9 @@ type ncclLog struct {
 
 const maxKept = 64 // of each kind
 
+// ncclWarn is the finding that NCCL's own warnings make.
+const ncclWarn = "nccl-warn"
+
 func (n *ncclLog) init() {
 	n.env, n.seen, n.vias, n.sizes, n.where = map[string]string{}, map[string]string{}, map[string]int{}, map[int64]bool{}, map[string]string{}
 }
@@ -185,10 +188,10 @@ func (n *ncclLog) report(t *Text) {
 	}
 	for i, w := range n.warns {
 		if i == 5 {
-			t.Findings = append(t.Findings, reports.Finding{ID: "nccl-warn", Verdict: reports.Warn, Subject: "NCCL", Got: fmt.Sprintf("%d more kinds of warnings", len(n.warns)-i+n.more)})
+			t.Findings = append(t.Findings, reports.Finding{ID: ncclWarn, Verdict: reports.Warn, Subject: "NCCL", Got: fmt.Sprintf("%d more kinds of warnings", len(n.warns)-i+n.more)})
 			break
 		}
-		f := reports.Finding{ID: "nccl-warn", Verdict: reports.Warn, Subject: "NCCL", Got: w}
+		f := reports.Finding{ID: ncclWarn, Verdict: reports.Warn, Subject: "NCCL", Got: w}
 		if i == 0 && len(n.warns) > 1 {
 			f.Remedy = "the first of them is the nearest to the cause"
 		}

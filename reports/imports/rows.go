@@ -198,6 +198,9 @@ func (w *World) remarks(sh *share, c *clues) {
 	if w.Average != nil && w.Computed != nil && sh.cycles <= 1 {
 		if d := math.Abs(*w.Average - *w.Computed); d > 0.006+1e-4**w.Average {
 			note("the printed average %.6g GB/s is not the mean of these rows (%.4g): rows are missing", *w.Average, *w.Computed)
+			if w.State == Complete {
+				w.State = Partial
+			}
 		}
 	}
 	if w.Failed {
