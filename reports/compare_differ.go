@@ -162,7 +162,7 @@ func foreign(sides []Side, cases map[string][][]Result, order, apart []string) s
 		for _, k := range order {
 			for i, rs := range cases[k] {
 				for j := range rs {
-					values[i] = appendNew(values[i], name(fact(&rs[j], d)))
+					values[i] = appendNew(values[i], told(fact(&rs[j], d)))
 				}
 			}
 		}
@@ -187,6 +187,14 @@ func foreign(sides []Side, cases map[string][][]Result, order, apart []string) s
 		return "no size was measured by the same operation in the same scope on both sides"
 	}
 	return strings.Join(why, "; ")
+}
+
+// told is a value for a sentence, which an unknown one must not leave a hole in.
+func told(v string) string {
+	if v = name(v); v == "" {
+		return "unknown"
+	}
+	return v
 }
 
 func fact(r *Result, d string) string {

@@ -73,7 +73,7 @@ func (c *Comparison) preamble() (lines []string) {
 		if d.Follows {
 			text = "follows: "
 		}
-		lines = append(lines, text+name(d.What)+": "+prose(strings.Join(d.Values, " → ")))
+		lines = append(lines, text+name(d.What)+": "+prose(strings.Join(blanks(d.Values), " → ")))
 	}
 	for _, w := range c.Warnings {
 		lines = append(lines, "warning: "+prose(w))
@@ -267,4 +267,15 @@ func compareCSV(b *bytes.Buffer, c *Comparison) error {
 	}
 	w.Flush()
 	return w.Error()
+}
+
+// blanks shows values that are absent as such.
+func blanks(values []string) []string {
+	out := slices.Clone(values)
+	for i, v := range out {
+		if v == "" {
+			out[i] = none
+		}
+	}
+	return out
 }

@@ -39,23 +39,8 @@ func (c *Comparison) warn(sides []Side) {
 // between is the time from the end of one set of records to the start of the
 // other; "" where they overlap or have no times.
 func between(a, b []Result) string {
-	first := func(rs []Result) (lo, hi time.Time) {
-		for i := range rs {
-			t := rs[i].Time
-			if t.IsZero() || t.Unix() == 0 {
-				continue
-			}
-			if lo.IsZero() || t.Before(lo) {
-				lo = t
-			}
-			if t.After(hi) {
-				hi = t
-			}
-		}
-		return lo, hi
-	}
-	alo, ahi := first(a)
-	blo, bhi := first(b)
+	alo, ahi := period(a)
+	blo, bhi := period(b)
 	if alo.IsZero() || blo.IsZero() {
 		return ""
 	}

@@ -18,7 +18,12 @@ type column struct {
 // columns lists them in order. A row is one record (one launch).
 func columns() []column {
 	return []column{
-		{"time", func(r *Result, _ *Figure) string { return r.Time.UTC().Format(time.RFC3339Nano) }},
+		{"time", func(r *Result, _ *Figure) string {
+			if r.Time.IsZero() {
+				return ""
+			}
+			return r.Time.UTC().Format(time.RFC3339Nano)
+		}},
 		{"run", func(r *Result, _ *Figure) string { return r.Run }},
 		{"launch", func(r *Result, _ *Figure) string { return strconv.Itoa(r.Launch) }},
 		{"op", func(r *Result, _ *Figure) string { return r.Op }},
@@ -31,8 +36,8 @@ func columns() []column {
 		{"dtype", func(r *Result, _ *Figure) string { return r.Dtype }},
 		{"redop", func(r *Result, _ *Figure) string { return r.Redop }},
 		{"root", func(r *Result, _ *Figure) string { return integer(r.Root) }},
-		{"ranks", func(r *Result, _ *Figure) string { return strconv.Itoa(r.Ranks) }},
-		{"nodes", func(r *Result, _ *Figure) string { return strconv.Itoa(r.Nodes) }},
+		{"ranks", func(r *Result, _ *Figure) string { return positive(r.Ranks) }},
+		{"nodes", func(r *Result, _ *Figure) string { return positive(r.Nodes) }},
 		{"groups", func(r *Result, _ *Figure) string { return strconv.Itoa(r.Groups) }},
 		{"bytes", func(r *Result, _ *Figure) string { return strconv.FormatInt(r.Bytes, 10) }},
 		{"asked_bytes", func(r *Result, _ *Figure) string { return strconv.FormatInt(r.asked(), 10) }},
@@ -126,6 +131,14 @@ func decimal(v *float64) string {
 		return ""
 	}
 	return strconv.FormatFloat(*v, 'g', -1, 64)
+}
+
+// positive is a count of which 0 says that it is not known.
+func positive(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
 }
 
 func integer[T int | int64](v *T) string {

@@ -28,8 +28,13 @@ func pageOf(results []Result) (*page, error) {
 			}
 		}
 	}
-	first := results[0]
-	p.Title = fmt.Sprintf("busbw: %s, %d node%s", first.Time.UTC().Format("2006-01-02 15:04"), first.Nodes, plural(first.Nodes))
+	p.Title = "busbw"
+	if at := results[0].Time; !at.IsZero() {
+		p.Title += ": " + at.UTC().Format("2006-01-02 15:04")
+	}
+	if n := results[0].Nodes; n > 0 {
+		p.Title += fmt.Sprintf(", %d node%s", n, plural(n))
+	}
 	return p, nil
 }
 
@@ -112,18 +117,12 @@ func facts(run []Result) (out [][2]string) {
 	row := func(head, format string, args ...any) {
 		out = append(out, [2]string{head, fmt.Sprintf(format, args...)})
 	}
-	first, last := run[0].Time, run[0].Time
+	first, last := period(run)
 	launches := map[int]bool{}
 	var sources, engines, links, modes []string
 	least, most := math.MaxInt, 0
 	for i := range run {
 		r := &run[i]
-		if r.Time.Before(first) {
-			first = r.Time
-		}
-		if r.Time.After(last) {
-			last = r.Time
-		}
 		launches[r.Launch] = true
 		sources, engines, links = appendNew(sources, name(r.Source)), appendNew(engines, name(r.Engine)), appendNew(links, name(r.Link))
 		modes = appendNew(modes, name(r.Mode))
@@ -132,8 +131,16 @@ func facts(run []Result) (out [][2]string) {
 		}
 	}
 	row("Run", "%s by %s", name(run[0].Run), strings.Join(sources[:min(len(sources), maxKinds)], ", "))
-	row("When", "%s to %s", first.UTC().Format(time.DateTime), last.UTC().Format("15:04:05 UTC"))
-	row("Nodes", "%d", run[0].Nodes)
+	if first.IsZero() {
+		row("When", "unknown")
+	} else {
+		row("When", "%s to %s", first.UTC().Format(time.DateTime), last.UTC().Format("15:04:05 UTC"))
+	}
+	if n := run[0].Nodes; n > 0 {
+		row("Nodes", "%d", n)
+	} else {
+		row("Nodes", "unknown")
+	}
 	row("Engine", "%s", strings.Join(engines, ", "))
 	row("Links", "%s", strings.Join(slices.DeleteFunc(links, func(s string) bool { return s == "" }), ", "))
 	if most > 0 {

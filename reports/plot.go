@@ -103,11 +103,7 @@ func plotRanks(b *bytes.Buffer, head string, curves []plotCurve, colour bool) {
 			continue
 		}
 		n := len(f.RankP50)
-		xs := make([]float64, n)
-		for i := range xs {
-			xs[i] = float64(i)
-		}
-		line := resample(xs, f.RankP50, 0, float64(n-1), plotWidth)
+		line := steps(f.RankP50, plotWidth)
 		options := append(plotOptions([]string{"median of each rank"}, colour),
 			asciigraph.XAxisRange(0, float64(n-1)), asciigraph.XAxisTickCount(min(n, 8)),
 			asciigraph.XAxisValueFormatter(func(x float64) string { return fmt.Sprintf("%.0f", x) }),
@@ -146,6 +142,21 @@ func resample(xs, ys []float64, lo, hi float64, n int) []float64 {
 			case k > 0 && xs[k-1] < x && x < xs[k]:
 				out[i] = ys[k-1] + (ys[k]-ys[k-1])*(x-xs[k-1])/(xs[k]-xs[k-1])
 			}
+		}
+	}
+	return out
+}
+
+// steps is the value of the nearest rank at each of n places from the first rank
+// to the last; ranks that share a place show the slowest of them.
+func steps(ranks []float64, n int) []float64 {
+	out := make([]float64, n)
+	at := func(place int) int { return (2*place*(len(ranks)-1) + n - 1) / (2 * (n - 1)) }
+	for i := range out {
+		k := at(i)
+		out[i] = ranks[k]
+		for next := k + 1; next < len(ranks) && (i == n-1 || next < at(i+1)); next++ {
+			out[i] = max(out[i], ranks[next])
 		}
 	}
 	return out

@@ -2,6 +2,7 @@ package reports
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -13,6 +14,26 @@ func TestResample(t *testing.T) {
 		if got[i] != want[i] && !(math.IsNaN(got[i]) && math.IsNaN(want[i])) {
 			t.Errorf("place %d: %v, want %v", i, got[i], want[i])
 		}
+	}
+}
+
+// Between ranks there is nothing: every place shows a rank's own value, and the
+// slowest of those that share it.
+func TestSteps(t *testing.T) {
+	if got, want := steps([]float64{1, 5, 1}, 9), []float64{1, 1, 5, 5, 5, 5, 1, 1, 1}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	crowd := make([]float64, 1000)
+	crowd[501], crowd[999] = 7, 9
+	got := steps(crowd, plotWidth)
+	n := 0
+	for _, v := range got {
+		if v == 7 {
+			n++
+		}
+	}
+	if n != 1 || got[plotWidth-1] != 9 {
+		t.Errorf("a slow rank of many is lost: %v", got)
 	}
 }
 

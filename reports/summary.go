@@ -8,9 +8,27 @@ import (
 	"time"
 )
 
+// period is when a run's first and last records were begun; zero where no
+// record tells.
+func period(run []Result) (first, last time.Time) {
+	for i := range run {
+		t := run[i].Time
+		if t.IsZero() || t.Unix() == 0 {
+			continue
+		}
+		if first.IsZero() || t.Before(first) {
+			first = t
+		}
+		if t.After(last) {
+			last = t
+		}
+	}
+	return first, last
+}
+
 // summary is the head of a run's tables; all adds how it was measured.
 func summary(b *bytes.Buffer, run []Result, all bool) {
-	first, last := run[0].Time, run[0].Time
+	first, last := period(run)
 	launches := map[int]bool{}
 	var hosts, sources []string
 	warm := [2]int{run[0].Warmup, run[0].Warmup}
@@ -19,12 +37,6 @@ func summary(b *bytes.Buffer, run []Result, all bool) {
 	var skews []float64
 	timed := 0
 	for _, r := range run {
-		if r.Time.Before(first) {
-			first = r.Time
-		}
-		if r.Time.After(last) {
-			last = r.Time
-		}
 		launches[r.Launch] = true
 		if len(sources) < maxKinds {
 			sources = appendNew(sources, r.Source)

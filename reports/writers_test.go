@@ -1,10 +1,12 @@
 package reports
 
 import (
+	"bytes"
 	"encoding/xml"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 )
 
 // hostileResult is one whose every text tries to be more than text.
@@ -126,5 +128,36 @@ func TestPlanner(t *testing.T) {
 	}
 	if strings.Contains(text, " ring ") || !strings.Contains(text, "LIMIT GB/s") || !strings.Contains(text, "NIC line rate") {
 		t.Errorf("\n%s", text)
+	}
+}
+
+// A log does not say when it was measured: no writer makes up a time for it, and
+// a record that has one beside it counts alone.
+func TestUnknownTime(t *testing.T) {
+	untold := sample("intra", "ring", 2, 8, 1e-6)
+	untold.Time, untold.Nodes = time.Time{}, 0
+	told := sample("intra", "ring", 2, 16, 1e-6)
+	for _, format := range Formats() {
+		for _, results := range [][]Result{{untold}, {untold, told}, {told, untold}} {
+			if text := render(t, format, results); bytes.Contains(text, []byte("0001-01-01")) || bytes.Contains(text, []byte("-6.2135")) {
+				t.Errorf("%s:\n%s", format, text)
+			}
+		}
+	}
+	if text := string(render(t, "csv", []Result{untold})); !strings.Contains(text, "\n,"+untold.Run+",") {
+		t.Errorf("csv: %s", text)
+	}
+	if first, last := period([]Result{untold, told}); !first.Equal(told.Time) || !last.Equal(told.Time) {
+		t.Errorf("from %v to %v", first, last)
+	}
+}
+
+// What one side does not know is said to be unknown where sides have nothing in
+// common.
+func TestForeignUnknown(t *testing.T) {
+	a, b := sample("intra", "ring", 2, 8, 1e-6), sample("", "ring", 2, 8, 1e-6)
+	_, err := Compare([]Side{{Label: "a", Results: []Result{a}}, {Label: "b", Results: []Result{b}}}, CompareOptions{Margin: 0.02})
+	if err == nil || !strings.Contains(err.Error(), "scope is intra in a and unknown in b") {
+		t.Errorf("%v", err)
 	}
 }
