@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -134,5 +135,34 @@ func TestCompareRunsOfALog(t *testing.T) {
 	}
 	if strings.Contains(out.String(), "2.20.5 differs from") {
 		t.Errorf("one thing differs, and there is a warning:\n%s", out)
+	}
+}
+
+// A folder is called by its name, however it is reached, and a run in a file is
+// counted from 1.
+func TestSideNames(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "monday")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "a.jsonl")
+	records(t, file, "aaaa", 6, 1e-3, nil)
+	t.Chdir(dir)
+	for arg, want := range map[string]string{".": "monday", dir + "/": "monday", "a.jsonl": "a", "../monday": "monday"} {
+		s, err := readSide(os.Stderr, arg)
+		if err != nil || s.Label != want {
+			t.Errorf("%s: %q, want %q, %v", arg, s.Label, want, err)
+		}
+	}
+	for _, n := range []string{"#0", "#-1", "#", "#x"} {
+		if _, err := readSide(os.Stderr, file+n); !errors.As(err, new(usageError)) {
+			t.Errorf("%s: %v is not wrong use", n, err)
+		}
+	}
+	if _, err := readSide(os.Stderr, file+"#2"); err == nil || !strings.Contains(err.Error(), "fewer than 2 runs") {
+		t.Errorf("#2 of one run: %v", err)
+	}
+	if s, err := readSide(os.Stderr, file+"#1"); err != nil || len(s.Results) != 12 {
+		t.Errorf("#1: %d results, %v", len(s.Results), err)
 	}
 }

@@ -25,7 +25,11 @@ func readSide(errs io.Writer, arg string) (s reports.Side, err error) {
 	}
 	s.Label = label
 	if label == "" {
-		s.Label = filepath.Base(path)
+		if s.Label = filepath.Base(path); s.Label == "." || s.Label == ".." {
+			if whole, err := filepath.Abs(path); err == nil {
+				s.Label = filepath.Base(whole)
+			}
+		}
 		for _, suffix := range []string{".zst", ".jsonl", ".json"} {
 			s.Label = strings.TrimSuffix(s.Label, suffix)
 		}
@@ -40,9 +44,17 @@ func readSide(errs io.Writer, arg string) (s reports.Side, err error) {
 	case serr == nil && info.IsDir():
 		s.Results, warnings, err = readFolder(path, nil)
 	case serr != nil:
-		if file, n, ok := numbered(path); ok {
+		file, n, ok, nerr := numbered(path)
+		if nerr != nil {
+			return s, nerr
+		}
+		if ok {
 			s.Results, warnings, err = imports.Load(file)
-			s.Results = runOf(s.Results, n)
+			runs := runOf(s.Results, n)
+			if err == nil && len(s.Results) > 0 && len(runs) == 0 {
+				err = fmt.Errorf("%s: it holds fewer than %d runs", file, n)
+			}
+			s.Results = runs
 			break
 		}
 		fallthrough
@@ -58,14 +70,21 @@ func readSide(errs io.Writer, arg string) (s reports.Side, err error) {
 	return s, err
 }
 
-// numbered reads FILE#N.
-func numbered(path string) (file string, n int, ok bool) {
+// numbered reads FILE#N. A FILE that is there and an N that is no number of a
+// run are wrong use.
+func numbered(path string) (file string, n int, ok bool, err error) {
 	at := strings.LastIndexByte(path, '#')
 	if at < 0 {
-		return "", 0, false
+		return "", 0, false, nil
 	}
-	n, err := strconv.Atoi(path[at+1:])
-	return path[:at], n, err == nil && n > 0
+	file = path[:at]
+	if n, err = strconv.Atoi(path[at+1:]); err == nil && n > 0 {
+		return file, n, true, nil
+	}
+	if _, err := os.Stat(file); err == nil || file == "-" {
+		return "", 0, false, usageError{fmt.Errorf("%s: want the number of a run in the file after #, from 1", path)}
+	}
+	return "", 0, false, nil
 }
 
 // runOf are the results of the n-th run among them, from 1.
