@@ -196,6 +196,7 @@ func (s *Sweep) Blank(c Case) reports.Result {
 	for _, n := range s.Nodes {
 		res.Hosts = append(res.Hosts, n.Host)
 	}
+	res.OneMachine = len(s.Nodes) > 1 && s.machine.Shared == len(s.Nodes)
 	k := len(slices.Compact(slices.Clone(c.params.Nodes))) // ranks are numbered node-major
 	if name, how, gbps, ok := s.machine.Bound(c.op, len(c.groups[0]), k, len(c.groups), len(s.Nodes)); ok && !s.mixed {
 		res.Limit = &reports.Limit{Name: name, GBps: gbps, How: how}

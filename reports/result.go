@@ -57,13 +57,14 @@ type Result struct {
 	NVLink   *LinkUse    `json:"nvlink,omitempty"`   // how busy NVLink was; absent: no GPU counted
 	Counters []Counter   `json:"counters,omitempty"` // hardware counters that moved while the size was measured
 
-	Stated    *Stated           `json:"stated,omitempty"`    // of an imported record: what the text said
-	Config    map[string]string `json:"config,omitempty"`    // effective settings by NCCL's or our name
-	Effective map[string]string `json:"effective,omitempty"` // what the ranks say that these came to; see docs/results.md
-	Notes     []string          `json:"notes,omitempty"`
-	Hosts     []string          `json:"hosts,omitempty"` // by node
-	Source    string            `json:"source"`          // "busbw VERSION"
-	Error     string            `json:"error,omitempty"` // this size failed: who, where, what
+	Stated     *Stated           `json:"stated,omitempty"`    // of an imported record: what the text said
+	Config     map[string]string `json:"config,omitempty"`    // effective settings by NCCL's or our name
+	Effective  map[string]string `json:"effective,omitempty"` // what the ranks say that these came to; see docs/results.md
+	Notes      []string          `json:"notes,omitempty"`
+	Hosts      []string          `json:"hosts,omitempty"`       // by node
+	OneMachine bool              `json:"one_machine,omitempty"` // all nodes were workers of one machine (and one network namespace): no NIC or cable lies between them
+	Source     string            `json:"source"`                // "busbw VERSION"
+	Error      string            `json:"error,omitempty"`       // this size failed: who, where, what
 }
 
 // Pair is two nodes that were measured with each other, by their index in

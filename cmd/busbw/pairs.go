@@ -49,7 +49,9 @@ the others. All being slow alike shows only against --min.
 --from judges figures that exist already: a results file, or a text with lines
 "nodeA nodeB GB/s" (an arrow "a -> b" means that direction) or an N×N table.
 
-Exit status: 0 nothing is slow, 1 could not, 2 wrong use, 3 something is slow.`,
+Exit status: 0 nothing is slow, as far as the figures can tell (UNKNOWN: they
+scatter too much, or are of few workers of one machine without --min), 1 could
+not, 2 wrong use, 3 something is slow.`,
 		Example: `  busbw pairs --join 10.0.0.1 --secret-file key --nodes 16 --min 45
   busbw pairs --local 3x2 --bytes 1M
   busbw pairs --from results/20261130-101500-3f2a.jsonl.zst --format json

@@ -75,7 +75,7 @@ func (f *pairFlags) run(ctx context.Context, out, errs io.Writer) (err error) {
 		return errors.New("interrupted: this is what was measured until then")
 	case end != nil:
 		return end
-	case len(p.report.Culprits)+len(p.lost) > 0:
+	case p.report.Found() || len(p.lost) > 0:
 		return errFound
 	}
 	return nil
@@ -173,7 +173,7 @@ func (f *pairFlags) judge(in io.Reader, out, errs io.Writer) error {
 	if err := f.show(out, t, r, nil, nil); err != nil {
 		return err
 	}
-	if len(r.Culprits) > 0 {
+	if r.Found() {
 		return errFound
 	}
 	return nil

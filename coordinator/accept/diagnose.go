@@ -131,9 +131,15 @@ func (in *Input) slowPorts() (out []Diagnosis) {
 	}
 	for i := range in.Pairs.Culprits {
 		c := &in.Pairs.Culprits[i]
-		if len(c.Nodes) == 1 && (c.Kind == pairs.Node || c.Kind == pairs.Port) {
-			out = append(out, in.port(c))
+		if len(c.Nodes) != 1 || c.Kind != pairs.Node && c.Kind != pairs.Port {
+			continue
 		}
+		if c.OneMachine || c.Verdict == reports.Unknown {
+			continue // no card or cable lies between the nodes; or it is not established that anything is slow
+		}
+		d := in.port(c)
+		d.Sure = leastSure(d.Sure, c.Sure)
+		out = append(out, d)
 	}
 	return out
 }
@@ -141,7 +147,7 @@ func (in *Input) slowPorts() (out []Diagnosis) {
 func (in *Input) port(c *pairs.Culprit) Diagnosis {
 	node := c.Nodes[0]
 	gbps := c.GBps * 8
-	d := Diagnosis{Node: node, Subject: c.Subject(), Because: []string{fmt.Sprintf("pair tests: %.0f Gb/s where others reach %.0f", gbps, in.typical()*8)}}
+	d := Diagnosis{Node: node, Subject: c.Subject(), Because: []string{fmt.Sprintf("pair tests, %s: %.0f Gb/s where others reach %.0f", c.Way, gbps, in.typical(c.Way)*8)}}
 	var late, steady bool
 	for _, w := range c.Why {
 		late = late || strings.Contains(w, "both latency and bandwidth are bad")
@@ -165,18 +171,18 @@ func (in *Input) port(c *pairs.Culprit) Diagnosis {
 			d.Sure = "high"
 			d.Because = append(d.Because, "small messages are late, too")
 		}
-	case in.placeFault(node, &d, gbps):
+	case in.placeFault(node, &d, c):
 	case late:
 		d.Cause, d.Sure = "cable or module: both latency and bandwidth are bad (retransmissions or error correction)", "medium"
 		d.Do = "read the error counters of both ends as differences under load, then swap the cable"
-	case in.flat(&d, gbps):
+	case in.flat(&d, c):
 	case c.Side == "receiving":
 		d.Cause, d.Sure = "the receiver's PCIe or memory path: only what arrives is slow", "low"
 		d.Do = "look at the slot, payload size, relaxed ordering and NUMA node of that NIC; then at its receive side errors"
 	case c.Side == "sending":
 		d.Cause, d.Sure = "the sending side of one port or cable: only what leaves is slow", "low"
 		d.Do = "look at that port's lanes and the peer's receive errors; then swap the cable"
-	case in.part(&d, c.GBps):
+	case in.part(&d, c):
 	default:
 		d.Cause, d.Sure = NotKnown, "low"
 		d.Do = "run busbw check on the node with its counters over some seconds of load; swap the cable with a good twin's and measure again: if the fault moves, it is the cable"
@@ -184,10 +190,19 @@ func (in *Input) port(c *pairs.Culprit) Diagnosis {
 	return d
 }
 
-// typical is the level of one direction, GB/s.
-func (in *Input) typical() float64 {
+// leastSure is the lesser of two degrees: a cause is never surer than that
+// there is an effect.
+func leastSure(a, b string) string {
+	degrees := []string{"low", "medium", "high"}
+	return degrees[max(0, min(slices.Index(degrees, a), slices.Index(degrees, b)))]
+}
+
+// typical is what pairs reach in that way, each direction, GB/s.
+func (in *Input) typical(w pairs.Way) float64 {
 	for _, lv := range in.Pairs.Levels {
-		return lv.Typical
+		if lv.Way == w {
+			return lv.Typical
+		}
 	}
 	return 0
 }
@@ -243,8 +258,8 @@ func (in *Input) rateFault(node string, d *Diagnosis) bool {
 
 // placeFault: the NIC or the ranks sit on the wrong socket, or the way between
 // is redirected.
-func (in *Input) placeFault(node string, d *Diagnosis, gbps float64) bool {
-	share := gbps / 8 / in.typical()
+func (in *Input) placeFault(node string, d *Diagnosis, c *pairs.Culprit) bool {
+	share := c.GBps / in.typical(c.Way)
 	for _, w := range []struct {
 		ids   []string
 		cause string
@@ -268,8 +283,9 @@ func (in *Input) placeFault(node string, d *Diagnosis, gbps float64) bool {
 }
 
 // flat: the figure is what a lesser slot carries, though nothing was read of it.
-func (in *Input) flat(d *Diagnosis, gbps float64) bool {
-	name := lesserSlot(gbps, in.typical()*8)
+func (in *Input) flat(d *Diagnosis, c *pairs.Culprit) bool {
+	gbps := c.GBps * 8
+	name := lesserSlot(gbps, in.typical(c.Way)*8)
 	if name == "" {
 		return false
 	}
@@ -292,12 +308,12 @@ func lesserSlot(gbps, typical float64) string {
 }
 
 // part: half or a quarter of what others have.
-func (in *Input) part(d *Diagnosis, gb float64) bool {
+func (in *Input) part(d *Diagnosis, c *pairs.Culprit) bool {
 	for _, p := range []struct {
 		from, to float64
 		name     string
 	}{{0.42, 0.60, "about half"}, {0.21, 0.29, "a quarter"}} {
-		if s := gb / in.typical(); s >= p.from && s <= p.to {
+		if s := c.GBps / in.typical(c.Way); s >= p.from && s <= p.to {
 			d.Cause, d.Sure = fmt.Sprintf("%s of the width: lanes of a port or a slot, or that share of the NICs, is missing", p.name), "low"
 			d.Do = "count the NICs in use; compare lanes of port and slot with a good twin's"
 			return true

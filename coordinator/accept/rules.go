@@ -29,7 +29,12 @@ func (in *Input) allAlike() (out []Diagnosis) {
 			link = in.link()
 		}
 		switch {
-		case strings.Contains(link, "tcp"):
+		case c.OneMachine:
+			d.Cause, d.Do = "the nodes are workers of one machine: they share its processors, memory and loopback", "measure between machines, or hold them against a limit for one machine"
+		case strings.Contains(link, "tcp") && in.Profile == nil:
+			d.Cause = "the pairs ran over TCP: if the limit is one of RDMA, that is why"
+			d.Do = "see in the head of the run why RDMA was not used; busbw check tells of ports"
+		case strings.Contains(link, "tcp") && !in.limitOn(link):
 			d.Cause, d.Sure = "the pairs ran over TCP, and the limit is one of RDMA", "high"
 			d.Do = "see in the head of the run why RDMA was not used; busbw check tells of ports"
 		case name != "":
@@ -38,9 +43,15 @@ func (in *Input) allAlike() (out []Diagnosis) {
 		case in.Profile != nil && in.Profile.NICs != nil && gbps < 0.55*in.Profile.NICs.Gbps && gbps > 0.4*in.Profile.NICs.Gbps:
 			d.Cause, d.Sure = "half of the ports' rate on all nodes: a switch or a speed setting of the generation before", "low"
 		}
+		d.Sure = leastSure(d.Sure, c.Sure)
 		return []Diagnosis{d} // both ways say the same
 	}
 	return nil
+}
+
+// limitOn says whether the profile's limit on pairs is one for that link.
+func (in *Input) limitOn(link string) bool {
+	return slices.ContainsFunc(in.Profile.Limits, func(l Limit) bool { return strings.HasPrefix(l.Test, "pair") && l.Link == link })
 }
 
 // gdr: the same test over the same NICs, in device and in host memory.
@@ -115,7 +126,7 @@ const lag = 1.3
 
 // slowRank: in one group all ranks but one agree.
 func (in *Input) slowRank() (out []Diagnosis) {
-	said := map[string]bool{}
+	said := map[string]int{} // which of out it is
 	for i := range in.Results {
 		r := &in.Results[i]
 		if r.Scope == pairs.Scope || r.Ranks < 4 || r.Bytes < 1<<20 || len(r.RankP50) != r.Ranks*r.Groups {
@@ -138,12 +149,15 @@ func (in *Input) slowRank() (out []Diagnosis) {
 			if r.Scope == "intra" && g < len(r.Hosts) {
 				node, who = r.Hosts[g], fmt.Sprintf("rank %d of the node", at)
 			}
-			if said[node+who] {
+			why := fmt.Sprintf("%s %s of %s: its median is %.2f times that of its neighbours", r.Scope, r.Op, Size(r.Bytes), p[at]/mid)
+			if k, ok := said[node+who]; ok {
+				out[k].Sure = "medium"
+				out[k].Because = append(out[k].Because, why)
 				continue
 			}
-			said[node+who] = true
-			out = append(out, Diagnosis{Node: node, Subject: who, Cause: "that rank's GPU, NIC or core: its iterations are slow by themselves", Sure: "medium",
-				Because: []string{fmt.Sprintf("%s %s of %s: its median is %.2f times that of its neighbours", r.Scope, r.Op, Size(r.Bytes), p[at]/mid)},
+			said[node+who] = len(out)
+			out = append(out, Diagnosis{Node: node, Subject: who, Cause: "that rank's GPU, NIC or core: its iterations are slow by themselves", Sure: "low", // once: by chance
+				Because: []string{why},
 				Do:      "look at that device's clocks, throttling, errors and slot; measure it in pairs"})
 		}
 	}

@@ -52,7 +52,7 @@ func (c *locator) accuse(k Kind, node int, rails []int, side string, us []int) C
 	slices.Sort(vs)
 	cu.GBps = median(vs)
 	what := "it"
-	if k == Node && c.t.Rails > 1 {
+	if k == Node && c.t.Rails > 1 && len(rails) == 0 {
 		what = "each of its rails"
 	}
 	cu.Why = append(cu.Why, fmt.Sprintf("%s reaches %s (%.0f %% of the typical %s) with %d partners that are fast with others; slow is %s",
@@ -61,7 +61,7 @@ func (c *locator) accuse(k Kind, node int, rails []int, side string, us []int) C
 	if len(partners) > 1 && hi < lo*1.03 {
 		cu.Why = append(cu.Why, fmt.Sprintf("the same figure with every partner (%s to %s): a fixed limit of its own, not congestion", rate(lo), rate(hi)))
 	}
-	if k == Node && c.t.Rails == 1 {
+	if k == Node && c.t.Rails == 1 && !c.t.OneMachine {
 		cu.Why = append(cu.Why, "only one rail was measured, so the node and its NIC cannot be told apart by pairs")
 	}
 	switch {
@@ -98,6 +98,9 @@ func (c *locator) latency(node int, rails []int) string {
 	typical, own := median(all), median(mine)
 	if scatter := 1.4826 * spread(all, typical); scatter > 0.25*typical {
 		return "" // nothing can be said
+	}
+	if c.t.OneMachine {
+		return fmt.Sprintf("small messages take %.1f µs, typical is %.1f µs", own*1e6, typical*1e6)
 	}
 	if own > lateFactor*typical {
 		return fmt.Sprintf("small messages take %.1f µs against a typical %.1f µs, too: both latency and bandwidth are bad, as with a bad cable", own*1e6, typical*1e6)
@@ -170,7 +173,7 @@ func (c *locator) undecided() {
 		} else if len(ns) == 1 {
 			why = "slow in all that was measured of it"
 		}
-		cu.Why = append(cu.Why, why)
+		cu.Why = append(cu.Why, why, "slow is "+c.lv.Reasoning)
 		cu.Try = c.partners(us)
 		c.blame(cu, us)
 		left = c.open(dark, suspect)

@@ -35,7 +35,7 @@ const (
 type Level struct {
 	Way       Way     `json:"way"`
 	Samples   int     `json:"samples"`
-	Typical   float64 `json:"typical_gb_per_s"`           // of the healthy majority
+	Typical   float64 `json:"typical_gb_per_s"`           // of the healthy samples
 	Noise     float64 `json:"noise_gb_per_s"`             // robust standard deviation
 	Slow      float64 `json:"slow_gb_per_s"`              // below this is slow
 	Odd       float64 `json:"odd_gb_per_s"`               // below this a single pair is: one sample's scatter is no reason to blame a path
@@ -78,8 +78,11 @@ func (t *Table) level(w Way, l Limits) (Level, bool) {
 			healthy = append(healthy, v)
 		}
 	}
+	if k := len(healthy); l.of(w) == 0 && t.measured() < fewNodes && 2*k <= len(all) && (2*k < len(all) || k < fewSamples) {
+		healthy = all // the best of a handful are no level: they may be what chance put on top
+	}
 	lv := Level{Way: w, Samples: len(all), Typical: median(healthy), Absolute: l.of(w)}
-	lv.Noise = 1.4826 * spread(healthy, lv.Typical)
+	lv.Noise = scatter(healthy, lv.Typical)
 	lv.Below = lv.Absolute > 0 && lv.Typical < lv.Absolute
 	lv.Relative = t.measured() >= fewNodes || lv.Absolute == 0
 	lv.source = l.Source
@@ -231,6 +234,21 @@ func (t *Table) states(w Way, slow float64) ([]state, [][]meeting) {
 func median(v []float64) float64 {
 	s := slices.Sorted(slices.Values(v))
 	return s[len(s)/2]
+}
+
+// fewSamples are too few for their median distance from the middle to say how
+// much they scatter: that of three with one far off is next to nothing.
+const fewSamples = 5
+
+// scatter is a robust standard deviation. That of a handful of samples comes
+// from their range, over the expected range of so many from a normal
+// distribution (the control charts' d2).
+func scatter(v []float64, middle float64) float64 {
+	if len(v) < fewSamples {
+		d2 := [fewSamples]float64{1, 1, 1.128, 1.693, 2.059}
+		return (slices.Max(v) - slices.Min(v)) / d2[len(v)]
+	}
+	return 1.4826 * spread(v, middle)
 }
 
 // spread is the median distance from the middle.

@@ -160,13 +160,18 @@ func (c *locator) blame(cu Culprit, units []int) {
 	for _, u := range units {
 		c.taken[u] = true
 	}
-	cu.Want = c.lv.Slow
-	if c.lv.Noisy && c.lv.Absolute == 0 && cu.GBps > beyond*c.lv.Slow {
-		cu.Verdict, cu.Sure = reports.Warn, "low"
+	cu.Want, cu.Way, cu.OneMachine = c.lv.Slow, c.lv.Way, c.t.OneMachine
+	if c.lv.Noisy && c.lv.Absolute == 0 && (cu.GBps > beyond*c.lv.Slow || c.t.weak(c.lv)) {
+		cu.Verdict, cu.Sure = reports.Unknown, "low"
 		cu.Why = append(cu.Why, "the figures of all nodes scatter too much to be sure")
 	}
 	if c.t.weak(c.lv) {
-		cu.Verdict, cu.Sure = reports.Warn, "low"
+		if cu.Sure = "low"; cu.Verdict != reports.Unknown {
+			cu.Verdict = reports.Warn
+		}
+		if c.t.OneMachine {
+			cu.Verdict = reports.Unknown // they compete for its processors: such differences come and go
+		}
 		cu.Why = append(cu.Why, fmt.Sprintf("fewer than %d nodes and no limit for this hardware: a level among so few proves little; give a limit", fewNodes))
 	}
 	c.report.Culprits = append(c.report.Culprits, cu)
@@ -208,7 +213,11 @@ func (c *locator) ports() {
 			if c.t.Rails == 1 {
 				rails = nil
 			}
-			c.blame(c.accuse(Port, n, rails, c.sideOf(us), us), us)
+			kind := Port
+			if c.t.OneMachine {
+				kind = Node // which has no NIC or cable between it and the others
+			}
+			c.blame(c.accuse(kind, n, rails, c.sideOf(us), us), us)
 		}
 	}
 }

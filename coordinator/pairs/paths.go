@@ -181,7 +181,11 @@ func (c *locator) patchy(routes map[[3]int]*route, slow []*route) []*route {
 				continue
 			}
 			slow = rest
-			cu := Culprit{Kind: Port, Nodes: []string{c.t.Nodes[n]}, Verdict: reports.Warn, Sure: "low", GBps: median(vs), Try: try, Why: []string{
+			kind := Port
+			if c.t.OneMachine {
+				kind = Node
+			}
+			cu := Culprit{Kind: kind, Nodes: []string{c.t.Nodes[n]}, Verdict: reports.Warn, Sure: "low", GBps: median(vs), Try: try, Why: []string{
 				fmt.Sprintf("slow (%s, typical %s) with %d of %d partners and fast with the others: a route or one link of several, or a fault that comes and goes", rate(median(vs)), rate(c.lv.Typical), len(bad[p]), len(measured[p])),
 			}}
 			if c.t.Rails > 1 {

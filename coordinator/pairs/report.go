@@ -26,17 +26,19 @@ func kinds() []Kind { return []Kind{All, Leaf, Uplink, Node, Port, Path, Undecid
 
 // Culprit is a part that is slow, with what speaks against it.
 type Culprit struct {
-	Kind    Kind            `json:"kind"`
-	Nodes   []string        `json:"nodes,omitempty"` // a path's two ends; what is undecided; what hangs on a leaf
-	Leaf    string          `json:"leaf,omitempty"`
-	Rails   []int           `json:"rails,omitempty"` // absent: all, or the only one
-	Side    string          `json:"side,omitempty"`  // "sending", "receiving", "sending and receiving at once"; absent: in every way
-	Verdict reports.Verdict `json:"verdict"`
-	Sure    string          `json:"sure"` // "high", "medium", "low"
-	GBps    float64         `json:"gb_per_s"`
-	Want    float64         `json:"want_gb_per_s"`
-	Why     []string        `json:"why"`
-	Try     []Probe         `json:"try,omitempty"` // measurements that would decide
+	Kind       Kind            `json:"kind"`
+	Nodes      []string        `json:"nodes,omitempty"` // a path's two ends; what is undecided; what hangs on a leaf
+	Leaf       string          `json:"leaf,omitempty"`
+	Rails      []int           `json:"rails,omitempty"` // absent: all, or the only one
+	Side       string          `json:"side,omitempty"`  // "sending", "receiving", "sending and receiving at once"; absent: in every way
+	Verdict    reports.Verdict `json:"verdict"`
+	Sure       string          `json:"sure"` // "high", "medium", "low"
+	Way        Way             `json:"way"`  // of the tests that accuse it
+	GBps       float64         `json:"gb_per_s"`
+	Want       float64         `json:"want_gb_per_s"`
+	Why        []string        `json:"why"`
+	Try        []Probe         `json:"try,omitempty"`         // measurements that would decide
+	OneMachine bool            `json:"one_machine,omitempty"` // no NIC or cable lies between the nodes: they are workers of one machine
 }
 
 // Report is what a table says.
@@ -59,10 +61,16 @@ func (r *Report) Verdict() reports.Verdict {
 		case c.Verdict == reports.Fail:
 			return reports.Fail
 		case c.Verdict == reports.Warn || v != reports.Warn:
-			v = c.Verdict
+			v = c.Verdict // what is unknown is no pass
 		}
 	}
 	return v
+}
+
+// Found says whether something is slow that the figures do establish: scatter
+// that forbids a verdict is none.
+func (r *Report) Found() bool {
+	return slices.ContainsFunc(r.Culprits, func(c Culprit) bool { return c.Verdict == reports.Fail || c.Verdict == reports.Warn })
 }
 
 // Subject names a culprit: "gn644", "n3 rail 2, sending", "leaf A", "n1 – n2".
@@ -99,7 +107,7 @@ func (c *Culprit) Subject() string {
 func (r *Report) Findings() (out []reports.Finding) {
 	for i := range r.Culprits {
 		c := &r.Culprits[i]
-		f := reports.Finding{ID: "pairs", Verdict: c.Verdict, Subject: string(c.Kind) + " " + c.Subject(), Got: rate(c.GBps), Want: "at least " + rate(c.Want), Remedy: c.remedy()}
+		f := reports.Finding{ID: "pairs", Verdict: c.Verdict, Subject: string(c.Kind) + " " + c.Subject(), Got: rate(c.GBps) + " " + c.Way.String(), Want: "at least " + rate(c.Want), Remedy: c.remedy()}
 		if len(c.Nodes) == 1 {
 			f.Node = c.Nodes[0]
 		}
@@ -114,6 +122,9 @@ func (r *Report) Findings() (out []reports.Finding) {
 
 // remedy is what to do about a culprit.
 func (c *Culprit) remedy() string {
+	if c.OneMachine && c.Kind != Undecided {
+		return "the nodes are workers of one machine: look at what else uses its processors and memory, and at limits set on its interfaces; give each rank a core of its own and measure again, longer"
+	}
 	switch c.Kind {
 	case All:
 		return "no single part is to blame: compare the settings, the interface in use, the PCIe slots and the limit itself"

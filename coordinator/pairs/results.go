@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"busbw/reports"
 )
@@ -35,6 +36,7 @@ func FromResults(results []reports.Result) (*Table, []string, error) {
 		}
 		if t.Nodes == nil {
 			t.Nodes = names(r.Hosts)
+			t.OneMachine = r.OneMachine && !strings.Contains(r.Link, "verbs")
 		}
 		switch {
 		case len(r.Hosts) != len(t.Nodes):

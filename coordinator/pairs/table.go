@@ -36,11 +36,14 @@ type Sample struct {
 
 // Table is what was measured on a set of nodes.
 type Table struct {
-	Nodes     []string // names
-	Rails     int      // NICs of a node that were told apart, at least 1
-	Leaf      []string // switch or rack of each node, "" where unknown; nil: unknown for all
-	Bandwidth []Sample
-	Latency   []Sample // of a small message, in s; evidence, never a reason by itself
+	Nodes []string // names
+	Rails int      // NICs of a node that were told apart, at least 1
+	Leaf  []string // switch or rack of each node, "" where unknown; nil: unknown for all
+	// OneMachine says that the nodes are workers of one machine: what lies between
+	// them is its memory and its loopback, no NIC and no cable.
+	OneMachine bool
+	Bandwidth  []Sample
+	Latency    []Sample // of a small message, in s; evidence, never a reason by itself
 }
 
 // Bounds on tables that come from elsewhere.

@@ -31,13 +31,16 @@ func (r *Report) Text(w io.Writer, t *Table, colour bool) error {
 	for i := range r.Culprits {
 		c := &r.Culprits[i]
 		word := "FAIL"
-		if c.Verdict == reports.Warn {
+		switch c.Verdict {
+		case reports.Warn:
 			word = "WARN"
+		case reports.Unknown:
+			word = "UNKNOWN"
 		}
 		if colour {
 			word = paint(word, c.Verdict == reports.Fail)
 		}
-		fmt.Fprintf(&b, "%s  %s: %s: %s, want %s (sureness: %s)\n", word, c.Kind, c.Subject(), rate(c.GBps), rate(c.Want), c.Sure)
+		fmt.Fprintf(&b, "%s  %s: %s: %s %s, want %s (sureness: %s)\n", word, c.Kind, c.Subject(), rate(c.GBps), c.Way, rate(c.Want), c.Sure)
 		for _, why := range c.Why {
 			fmt.Fprintf(&b, "      %s\n", why)
 		}
@@ -46,6 +49,8 @@ func (r *Report) Text(w io.Writer, t *Table, colour bool) error {
 	switch {
 	case len(r.Culprits) == 0 && len(r.Good) == 0:
 		b.WriteString("nothing stands out, and the figures scatter too much to call any node good\n")
+	case len(r.Culprits) > 0 && !r.Found():
+		b.WriteString("nothing is established: these figures can neither accuse nor acquit\n")
 	case len(r.Culprits) == 0:
 		b.WriteString("no slow node, NIC, cable or path was found\n")
 	}
