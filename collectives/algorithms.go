@@ -80,6 +80,17 @@ func Algorithms(op Op) []string {
 	return names
 }
 
+// Aliases lists other names of an operation's algorithms, each as "ring = chain".
+func Aliases(op Op) []string {
+	var names []string
+	for _, a := range aliases {
+		if a.op == op {
+			names = append(names, a.alias+" = "+a.means)
+		}
+	}
+	return names
+}
+
 // Describe is one line on what an algorithm does; "" if the operation lacks it.
 func Describe(op Op, name string) string {
 	a, err := find(op, name)

@@ -229,6 +229,9 @@ func (r *Request) ofOp(scope string, op collectives.Op, groups [][]int, nodes []
 				notes = append(notes, err.Error())
 				continue
 			}
+			if algo != name {
+				notes = append(notes, fmt.Sprintf("%s of %s is called %s here", name, op, algo))
+			}
 		}
 		ran++
 		for _, bytes := range r.Sizes {

@@ -39,9 +39,14 @@ func ReadNode(name, dir string) (*Node, error) {
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return nil, fmt.Errorf("node %s: %w", name, err)
+		return nil, fmt.Errorf("files of a machine: %w", err)
 	}
 	n := &Node{Name: name, Root: root.FS()}
+	if _, err := fs.Stat(n.Root, "sys"); err != nil {
+		if _, err := fs.Stat(n.Root, "proc"); err != nil {
+			return nil, fmt.Errorf("%s is not the root of a machine's files: it has neither sys nor proc", dir)
+		}
+	}
 	if n.GPUs, err = topo.GPUs(n.Root); err != nil {
 		n.NoGPUs = err.Error()
 	} else if countVendor(n.GPUs, "nvidia") > 0 {

@@ -21,6 +21,12 @@ func TestReadNodeStaysInItsCopy(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if _, err := ReadNode("a", dir); err == nil || !strings.Contains(err.Error(), "neither sys nor proc") {
+		t.Errorf("%v for a folder that is no machine's", err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "proc"), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	n, err := ReadNode("a", dir)
 	if err != nil {
 		t.Fatal(err)

@@ -47,6 +47,9 @@ Exit status: 0 all may go into service, 1 could not, 2 wrong use, 3 some may not
   busbw accept --local 5x2 --bytes 1M`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.cluster.apart(cmd.Flags()); err != nil {
+				return err
+			}
 			if err := f.valid(); err != nil {
 				return usageError{err}
 			}

@@ -89,11 +89,12 @@ func (f *acceptFlags) come(ctx context.Context, errs io.Writer) (*cluster, error
 	}
 	wait, cancel := context.WithTimeout(ctx, f.wait)
 	defer cancel()
-	ws, err := c.WaitWorkers(wait, f.nodes, func(have int) { fmt.Fprintf(errs, "%d of %d workers are there\n", have, f.nodes) })
+	ws, err := c.WaitWorkers(wait, f.nodes, func(have int) { fmt.Fprintf(errs, "%d of %s there\n", have, plural(f.nodes, "worker")) })
 	if len(ws) == 0 || ctx.Err() != nil {
 		c.Close()
 		return nil, err
 	}
+	f.crowded(ws, errs)
 	return &cluster{c, ws, c.Close}, nil
 }
 
@@ -119,7 +120,7 @@ func (a *acceptRun) all(ctx context.Context) error {
 		case time.Now().After(a.until):
 			stage.Why = fmt.Sprintf("the time budget of %s was used up", a.flags.budget)
 		default:
-			fmt.Fprintf(a.errs, "%s: %d nodes\n", s.name, len(members))
+			fmt.Fprintf(a.errs, "%s: %s\n", s.name, plural(len(members), "node"))
 			began := time.Now()
 			left, err := s.run(ctx, members)
 			stage.Seconds = time.Since(began).Seconds()
@@ -239,10 +240,10 @@ func (a *acceptRun) collectives(ctx context.Context, members []coordinator.Membe
 		return slices.Contains(bad, name)
 	})
 	if len(good) < 2 {
-		return nil, &pointless{fmt.Sprintf("%d nodes have not failed: collectives need two", len(good))}
+		return nil, &pointless{fmt.Sprintf("collectives need two nodes that have not failed, and there is %d", len(good))}
 	}
 	if n := len(members) - len(good); n > 0 {
-		fmt.Fprintf(a.errs, "collectives: without %d nodes that failed\n", n)
+		fmt.Fprintf(a.errs, "collectives: without %s that failed\n", plural(n, "node"))
 	}
 	_, err := a.launch(ctx, good, a.req, func(ctx context.Context, s *coordinator.Sweep) error {
 		for _, op := range []collectives.Op{collectives.AllReduce, collectives.Broadcast, collectives.AllGather} {

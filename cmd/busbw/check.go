@@ -47,7 +47,12 @@ may read is "unknown" without it. Exit status 3: a check failed.`,
   busbw check --from node1.txt,node2.txt --format junit
   busbw check --join 10.0.0.1 --secret-file key --nodes 16`,
 		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.cluster.apart(cmd.Flags()); err != nil {
+				return err
+			}
+			return f.run(cmd)
+		},
 	}
 	fl := cmd.Flags()
 	f.cluster.add(cmd)
@@ -182,7 +187,7 @@ func (f *checkFlags) members(ctx context.Context, errs io.Writer) ([]reports.Fin
 	if f.nodes > 0 {
 		wait, cancel := context.WithTimeout(ctx, f.wait)
 		defer cancel()
-		ws, err = c.WaitWorkers(wait, f.nodes, func(have int) { fmt.Fprintf(errs, "%d of %d workers are there\n", have, f.nodes) })
+		ws, err = c.WaitWorkers(wait, f.nodes, func(have int) { fmt.Fprintf(errs, "%d of %s there\n", have, plural(f.nodes, "worker")) })
 		if err != nil {
 			found = append(found, reports.Finding{ID: "node-missing", Verdict: reports.Fail, Subject: "workers", Got: fmt.Sprintf("%d of %d", len(ws), f.nodes), Want: fmt.Sprint(f.nodes),
 				Evidence: []reports.Evidence{{From: "gossip", Value: err.Error()}}, Remedy: "start the missing workers; busbw members shows who is there"})
@@ -201,7 +206,7 @@ func (f *checkFlags) members(ctx context.Context, errs io.Writer) ([]reports.Fin
 	n := 0
 	more, err := c.CheckNodes(ctx, ws, f.watch, f.rate, func(node string, err error) {
 		if n++; n == len(ws) || n%16 == 0 {
-			fmt.Fprintf(errs, "%d of %d nodes have answered\n", n, len(ws))
+			fmt.Fprintf(errs, "%d of %s answered\n", n, plural(len(ws), "node"))
 		}
 	})
 	return append(found, more...), err

@@ -27,7 +27,8 @@ func TestCheck(t *testing.T) {
 		{"no such format", []string{"--format", "xml"}, "", exitUsage, "junit"},
 		{"two ways", []string{"--from", "-", "--root", "/x"}, "", exitUsage, "exclude each other"},
 		{"no secret", []string{"--join", "127.0.0.1"}, "", exitUsage, "--secret-file"},
-		{"no such root", []string{"--root", "/nonexistent"}, "", exitFail, "/nonexistent"},
+		{"no such root", []string{"--root", "/nonexistent"}, "", exitFail, "files of a machine: open /nonexistent"},
+		{"no machine's root", []string{"--root", "."}, "", exitFail, "neither sys nor proc"},
 	} {
 		cmd, out, errs := command(t, append([]string{"check"}, c.args...)...)
 		cmd.Stdin = strings.NewReader(c.in)

@@ -7,9 +7,11 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"busbw/coordinator"
 )
@@ -45,6 +47,28 @@ func (c *clusterFlags) valid() error {
 		if _, err := netip.ParseAddrPort(c.bind); err != nil {
 			return usageError{fmt.Errorf("--bind %q: want IP:PORT, for example 10.0.0.1:7946", c.bind)}
 		}
+	}
+	return nil
+}
+
+// apart finds flags that say nothing with --join, or nothing without it: what
+// would be passed over in silence was meant to do something.
+func (c *clusterFlags) apart(fl *pflag.FlagSet) error {
+	if c.join != nil {
+		if fl.Changed("local") {
+			return usageError{fmt.Errorf("--local starts workers on this machine, and --join measures those of a cluster: leave out one of them")}
+		}
+		return nil
+	}
+	for _, name := range []string{"nodes", "ranks", "wait", "secret-file", "advertise", "iface", "bind"} {
+		if !fl.Changed(name) {
+			continue
+		}
+		instead := ""
+		if fl.Lookup("local") != nil {
+			instead = "; on this machine use --local NODESxRANKS"
+		}
+		return usageError{fmt.Errorf("--%s goes with --join%s", name, instead)}
 	}
 	return nil
 }
@@ -103,7 +127,7 @@ func (f *runFlags) gather(ctx context.Context, errs io.Writer) (*cluster, error)
 		if err != nil {
 			return nil, usageError{err}
 		}
-		fmt.Fprintf(errs, "starting %d worker(s) with %d rank(s) each on this machine\n", nodes, ranks)
+		fmt.Fprintf(errs, "starting %s with %s each on this machine\n", plural(nodes, "worker"), plural(ranks, "rank"))
 		l, err := coordinator.StartLocal(ctx, coordinator.LocalOptions{Nodes: nodes, Ranks: ranks, Version: version, Log: logger(errs)})
 		if err != nil {
 			return nil, err
@@ -119,7 +143,24 @@ func (f *runFlags) gather(ctx context.Context, errs io.Writer) (*cluster, error)
 		c.Close()
 		return nil, err
 	}
+	f.crowded(members, errs)
 	return &cluster{c, members, c.Close}, nil
+}
+
+// crowded says on which workers --ranks puts more ranks than they offer.
+func (f *runFlags) crowded(members []coordinator.Member, errs io.Writer) {
+	var over []string
+	for _, m := range members {
+		if m.Ranks < f.ranks {
+			over = append(over, fmt.Sprintf("%s offers %d", m, m.Ranks))
+		}
+	}
+	if n := len(over); n > 3 {
+		over = append(over[:3], fmt.Sprintf("and %d more", n-3))
+	}
+	if len(over) > 0 {
+		fmt.Fprintf(errs, "busbw: note: --ranks %d is more than workers offer (%s): ranks share processors, GPUs and ports, and are slower for it\n", f.ranks, strings.Join(over, ", "))
+	}
 }
 
 // settle is how long a run without --nodes waits for gossip to tell of
@@ -132,7 +173,7 @@ func (f *runFlags) workers(ctx context.Context, c *coordinator.Cluster, errs io.
 		wait, cancel := context.WithTimeout(ctx, f.wait)
 		defer cancel()
 		return c.WaitWorkers(wait, f.nodes, func(have int) {
-			fmt.Fprintf(errs, "%d of %d workers are there\n", have, f.nodes)
+			fmt.Fprintf(errs, "%d of %s there\n", have, plural(f.nodes, "worker"))
 		})
 	}
 	select {

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"busbw/coordinator"
 	"busbw/reports"
 )
 
@@ -360,5 +361,19 @@ func TestFaults(t *testing.T) {
 			}
 			gone(t, procs)
 		})
+	}
+}
+
+// A name that stands for another is told, once, and so are more ranks than a worker offers.
+func TestNotes(t *testing.T) {
+	_, errs, status := ran(t, "run", "--local", "2x2", "--op", "Broadcast", "--algo", "ring", "--sizes", "8", "-n", "5")
+	if status != exitFine || strings.Count(errs, "ring of broadcast is called chain here") != 1 {
+		t.Errorf("exit %d\n%s", status, errs)
+	}
+	var b strings.Builder
+	f := runFlags{ranks: 9}
+	f.crowded([]coordinator.Member{{Host: "a", Ranks: 2}, {Host: "b", Ranks: 9}}, &b)
+	if s := b.String(); !strings.Contains(s, "--ranks 9") || !strings.Contains(s, "offers 2") || strings.Contains(s, "offers 9") {
+		t.Errorf("%s", s)
 	}
 }

@@ -117,10 +117,10 @@ func importFiles(out, errs io.Writer, files []string, format, output string) (er
 		}
 	}
 	if more > 0 {
-		fmt.Fprintf(errs, "%d more results are not shown; --output keeps all\n", more)
+		fmt.Fprintf(errs, "%s more not shown; --output keeps all\n", plural(more, "result"))
 	}
 	if file != nil {
-		fmt.Fprintf(errs, "%d results kept in %s\n", len(shown)+more, output)
+		fmt.Fprintf(errs, "%s kept in %s\n", plural(len(shown)+more, "result"), output)
 	}
 	if found {
 		return errFound

@@ -52,6 +52,9 @@ NCCL_IB_* variables hold as in busbw run. Exit status: 0 fine, 1 could not.`,
 			if cmd.Flags().Changed("all") && cmd.Flags().Changed("size") {
 				return usageError{errors.New("-a and -s exclude each other")}
 			}
+			if err := f.base.cluster.apart(cmd.Flags()); err != nil {
+				return err
+			}
 			tests, err := f.valid()
 			if err != nil {
 				return usageError{err}
@@ -84,8 +87,8 @@ func (f *linkFlags) valid() ([]coordinator.PairTest, error) {
 	switch {
 	case len(f.members) != 0 && len(f.members) != 2:
 		return nil, fmt.Errorf("give two members, or none for all neighbours, not %d", len(f.members))
-	case f.base.cluster.join == nil && (len(f.members) > 0 || f.base.nodes != 0):
-		return nil, errors.New("members and --nodes go with --join")
+	case f.base.cluster.join == nil && len(f.members) > 0:
+		return nil, errors.New("members go with --join")
 	case f.qps < 1 || f.qps > 127:
 		return nil, fmt.Errorf("-q %d: want 1 to 127 queue pairs", f.qps)
 	case f.depth < 1 || f.depth > 8192:
@@ -198,7 +201,7 @@ func (f *linkFlags) run(ctx context.Context, out, errs io.Writer, tests []coordi
 		err = errors.Join(err, reports.Render(out, f.base.format, all))
 	}
 	if file.n > 0 {
-		fmt.Fprintf(errs, "%d results kept in %s\n", file.n, file.path)
+		fmt.Fprintf(errs, "%s kept in %s\n", plural(file.n, "result"), file.path)
 	}
 	if errors.Is(err, context.Canceled) {
 		return errors.New("interrupted")
@@ -235,7 +238,7 @@ func (f *linkFlags) measure(ctx context.Context, sweep *coordinator.PairSweep, t
 func (f *linkFlags) pick(members []coordinator.Member) ([]coordinator.Member, error) {
 	if len(f.members) == 0 {
 		if len(members) < 2 {
-			return nil, fmt.Errorf("a link has two ends, and there is %d worker", len(members))
+			return nil, fmt.Errorf("a link has two ends, and there is only %s", plural(len(members), "worker"))
 		}
 		return members, nil
 	}

@@ -22,7 +22,7 @@ func (s *linkScreen) row(r reports.Result) {
 	lat := strings.HasSuffix(r.Op, "_lat")
 	if r.Op != s.kind {
 		s.kind = r.Op
-		fmt.Fprintf(s.out, "\n%s, %s queue pair(s), depth %s\n", r.Op, r.Config["queue_pairs"], r.Config["depth"])
+		fmt.Fprintf(s.out, "\n%s, queue pairs: %s, depth %s\n", r.Op, r.Config["queue_pairs"], r.Config["depth"])
 		for _, n := range r.Notes {
 			fmt.Fprintf(s.out, "  %s\n", n)
 		}

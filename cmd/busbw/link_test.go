@@ -13,7 +13,7 @@ func TestLinkFlags(t *testing.T) {
 	for args, want := range map[string]string{
 		"--test write_bx": "there are write_bw, write_lat, read_bw, read_lat, send_bw, send_lat",
 		"a":               "give two members",
-		"a b":             "members and --nodes go with --join",
+		"a b":             "members go with --join",
 		"-a -s 8":         "exclude each other",
 		"-q 128":          "want 1 to 127 queue pairs",
 		"-D -1s":          "want 0s to 24h",

@@ -58,6 +58,9 @@ not, 2 wrong use, 3 something is slow.`,
   busbw pairs --from table.txt`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.cluster.apart(cmd.Flags()); err != nil {
+				return err
+			}
 			if err := f.valid(); err != nil {
 				return usageError{err}
 			}
@@ -116,9 +119,6 @@ func (f *pairFlags) valid() (err error) {
 // place checks where ranks are to run.
 func (f *runFlags) place() error {
 	if f.cluster.join == nil {
-		if f.nodes != 0 || f.ranks != 0 {
-			return fmt.Errorf("--nodes and --ranks go with --join; on this machine use --local NODESxRANKS")
-		}
 		n, _, err := parseLocal(f.local)
 		if err == nil && n < 2 {
 			return fmt.Errorf("--local %s: want two nodes or more", f.local)

@@ -65,7 +65,7 @@ func (f *pairFlags) run(ctx context.Context, out, errs io.Writer) (err error) {
 		return end
 	}
 	if file.n > 0 {
-		fmt.Fprintf(errs, "%d results kept in %s; busbw pairs --from judges them again\n", file.n, file.path)
+		fmt.Fprintf(errs, "%s kept in %s; busbw pairs --from FILE judges again\n", plural(file.n, "result"), file.path)
 	}
 	if err := f.show(out, p.table, p.report, p.all, p.lost); err != nil {
 		return err
@@ -101,7 +101,7 @@ func (p *pairRun) pairs(ctx context.Context, sweep *coordinator.Sweep) error {
 	if rounds == 0 && len(nodes) > manyNodes {
 		rounds = 12
 	}
-	fmt.Fprintf(p.errs, "pairs of %d nodes: %d rounds\n", len(nodes), len(pairs.Rounds(len(nodes), rounds)))
+	fmt.Fprintf(p.errs, "pairs of %s: %s\n", plural(len(nodes), "node"), plural(len(pairs.Rounds(len(nodes), rounds)), "round"))
 	bar := p.bar()
 	done := 0
 	test := &coordinator.PairRounds{

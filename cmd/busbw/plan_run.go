@@ -85,7 +85,7 @@ func predictions(ctx context.Context, errs io.Writer, m *plan.Machine, todo []pl
 			p, err = m.Predict(c.op, c.algorithm, c.bytes, c.nodes)
 		}
 		for _, name := range skipped {
-			note := fmt.Sprintf("%s %s on %d nodes takes too many steps to simulate and is left out", c.op, name, c.nodes)
+			note := fmt.Sprintf("%s %s on %s takes too many steps to simulate and is left out", c.op, name, plural(c.nodes, "node"))
 			if !told[note] {
 				told[note] = true
 				fmt.Fprintln(errs, "busbw: note:", note)
@@ -123,7 +123,7 @@ func (f *planFlags) show(out, errs io.Writer, m *plan.Machine, got []plan.Predic
 		if werr := keep(f.output, records); werr != nil {
 			return werr
 		}
-		fmt.Fprintf(errs, "%d predictions kept in %s\n", len(records), f.output)
+		fmt.Fprintf(errs, "%s kept in %s\n", plural(len(records), "prediction"), f.output)
 	}
 	if errors.Is(err, context.Canceled) {
 		return errors.New("interrupted: what was predicted before is shown")

@@ -109,7 +109,7 @@ with both, a file must be both. Files that cannot be read are kept.`,
 			if dry {
 				what = "would be deleted"
 			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "%d of %d files %s, %.1f MB\n", n, len(all), what, float64(bytes)/1e6)
+			fmt.Fprintf(cmd.ErrOrStderr(), "%d of %s %s, %.1f MB\n", n, plural(len(all), "file"), what, float64(bytes)/1e6)
 			if dry || n == 0 {
 				return nil
 			}
@@ -146,7 +146,7 @@ func archiveCommand(dir *string) *cobra.Command {
 				fmt.Fprintln(cmd.OutOrStdout(), filepath.Join(*dir, archive))
 				n, total = n+1, total+saved
 			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "%d files archived, %.1f MB saved\n", n, float64(total)/1e6)
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s archived, %.1f MB saved\n", plural(n, "file"), float64(total)/1e6)
 			_, err = reports.History(*dir)
 			return err
 		},

@@ -50,7 +50,8 @@ The flags with one letter are those of nccl-tests. Sizes take K, M, G, T (or
 KiB …), powers of 1024. Exit status: 0 fine, 1 could not, 2 wrong use, 3 wrong
 data was found.
 
-Algorithms (auto picks one by size):
+Operations and their algorithms (auto picks one by size; a = b: a is another name
+of b). Case, "_" and "-" of an operation's name do not count: AllReduce, all-reduce.
 ` + algorithmsHelp() + `
 NCCL variables that are honoured, with NCCL's meaning; --algo wins over NCCL_ALGO:
 ` + coordinator.SettingsHelp(),
@@ -66,6 +67,9 @@ NCCL variables that are honoured, with NCCL's meaning; --algo wins over NCCL_ALG
 			req, err := f.request()
 			if err != nil {
 				return usageError{err}
+			}
+			if err := f.cluster.apart(cmd.Flags()); err != nil {
+				return err
 			}
 			if err := f.valid(req); err != nil {
 				return usageError{err}
@@ -95,9 +99,6 @@ func (f *runFlags) valid(req *coordinator.Request) error {
 		return fmt.Errorf("--launches %d: want 1 to 1000", f.launches)
 	}
 	if f.cluster.join == nil {
-		if f.nodes != 0 || f.ranks != 0 {
-			return fmt.Errorf("--nodes and --ranks go with --join; on this machine use --local NODESxRANKS")
-		}
 		nodes, ranks, err := parseLocal(f.local)
 		if err == nil {
 			_, _, err = req.Cases(slices.Repeat([]coordinator.PlanNode{{Ranks: ranks}}, nodes))
@@ -208,7 +209,11 @@ func parseLocal(s string) (nodes, ranks int, err error) {
 func algorithmsHelp() string {
 	var b strings.Builder
 	for _, op := range collectives.Ops() {
-		fmt.Fprintf(&b, "  %-15s %s\n", op, strings.Join(collectives.Algorithms(op), ", "))
+		also := ""
+		if a := collectives.Aliases(op); len(a) > 0 {
+			also = " (" + strings.Join(a, ", ") + ")"
+		}
+		fmt.Fprintf(&b, "  %-15s %s%s\n", op, strings.Join(collectives.Algorithms(op), ", "), also)
 	}
 	return b.String()
 }

@@ -43,7 +43,7 @@ func newScreen(out, errs io.Writer, f *runFlags) *screen {
 func (s *screen) start(nodes []coordinator.PlanNode, facts []string, launch, cases int) {
 	if launch == 0 {
 		for i, n := range nodes {
-			fmt.Fprintf(s.errs, "node %d: %s (%s), %d rank(s)\n", i, n.Host, n.Addr, n.Ranks)
+			fmt.Fprintf(s.errs, "node %d: %s (%s), %s\n", i, n.Host, n.Addr, plural(n.Ranks, "rank"))
 		}
 		for _, f := range facts {
 			fmt.Fprintln(s.errs, f)
@@ -77,7 +77,7 @@ func (s *screen) skip() {
 	// Rows are progress enough where they are shown.
 	if s.live == nil && time.Since(s.told) > 10*time.Second {
 		s.told = time.Now()
-		fmt.Fprintf(s.errs, "launch %d: %d of %d sizes\n", s.launch, s.done, s.cases)
+		fmt.Fprintf(s.errs, "launch %d: %d of %s\n", s.launch, s.done, plural(s.cases, "size"))
 	}
 }
 
@@ -93,7 +93,7 @@ func (s *screen) finish(all []reports.Result, file *resultFile, err error) error
 			return rerr
 		}
 		if file.n > 0 {
-			fmt.Fprintf(s.errs, "%d results kept in %s\n", file.n, file.path)
+			fmt.Fprintf(s.errs, "%s kept in %s\n", plural(file.n, "result"), file.path)
 		}
 	}
 	switch {
@@ -123,5 +123,5 @@ func failed(all []reports.Result) error {
 	if n == 0 {
 		return nil
 	}
-	return fmt.Errorf("%d of %d sizes could not be measured: %s", n, len(all), first)
+	return fmt.Errorf("%d of %s could not be measured: %s", n, plural(len(all), "size"), first)
 }

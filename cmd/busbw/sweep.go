@@ -99,6 +99,9 @@ func (f *sweepFlags) start(cmd *cobra.Command) error {
 	if cmd.Flags().Changed("stepbytes") && !cmd.Flags().Changed("stepfactor") {
 		f.run.factor = 1
 	}
+	if err := f.run.cluster.apart(cmd.Flags()); err != nil {
+		return err
+	}
 	s, err := f.plan(kept)
 	if err != nil {
 		return usageError{err}

@@ -112,9 +112,9 @@ func (s *sweep) size() error {
 		s.manifest.Launches = need
 	}
 	s.manifest.Launches += s.manifest.Launches % 2
-	fmt.Fprintf(s.errs, "%d settings, %d sizes each, %d launches each and %d for A/A, seed %d\n", len(s.variants), len(cases), s.manifest.Launches, s.manifest.Twice, s.manifest.Seed)
+	fmt.Fprintf(s.errs, "%s, %s each, %s each and %d for A/A, seed %d\n", plural(len(s.variants), "setting"), plural(len(cases), "size"), plural(s.manifest.Launches, "launch"), s.manifest.Twice, s.manifest.Seed)
 	if s.manifest.Launches < need {
-		fmt.Fprintf(s.errs, "busbw: note: %d launches are too few to claim anything in %d tests; %d would do\n", s.manifest.Launches, tests, need)
+		fmt.Fprintf(s.errs, "busbw: note: %s: too few to claim anything in %s; %d would do\n", plural(s.manifest.Launches, "launch"), plural(tests, "test"), need)
 	}
 	return nil
 }
@@ -195,8 +195,8 @@ func (s *sweep) fit(began time.Time) error {
 	case n == 0:
 		return fmt.Errorf("the budget of %s does not hold one block: a launch takes %s, two of each of %d settings %s; give more time, fewer settings, or fewer sizes", s.flags.budget, round(s.typical()), len(s.variants), round(2*whole))
 	case n < s.manifest.Launches:
-		fmt.Fprintf(s.errs, "busbw: note: a launch takes %s, so that the budget of %s holds %d launches of each setting instead of %d, which would take %s more\n",
-			round(s.typical()), s.flags.budget, n, s.manifest.Launches, round(whole*time.Duration(s.manifest.Launches-n)))
+		fmt.Fprintf(s.errs, "busbw: note: a launch takes %s, so that the budget of %s holds %s of each setting instead of %d, which would take %s more\n",
+			round(s.typical()), s.flags.budget, plural(n, "launch"), s.manifest.Launches, round(whole*time.Duration(s.manifest.Launches-n)))
 		s.manifest.Launches = n
 	}
 	return nil

@@ -48,6 +48,9 @@ elsewhere in the node, or on most nodes, is marked. Exit status 3: something is 
   nvidia-smi topo -m | busbw topo --from -         # a captured matrix`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.cluster.apart(cmd.Flags()); err != nil {
+				return err
+			}
 			if err := f.valid(); err != nil {
 				return err
 			}
@@ -157,7 +160,7 @@ func (f *topoFlags) members(ctx context.Context, errs io.Writer) (r topoReport, 
 	if len(ws) == 0 {
 		return r, fmt.Errorf("no worker is in the cluster: start busbw worker on each node; busbw members shows who is there")
 	}
-	fmt.Fprintf(errs, "asking %d worker(s)\n", len(ws))
+	fmt.Fprintf(errs, "asking %s\n", plural(len(ws), "worker"))
 	ts, failed := make([]reports.Topology, len(ws)), make([]error, len(ws))
 	var wait sync.WaitGroup
 	slots := make(chan struct{}, atOnce)

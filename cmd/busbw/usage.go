@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -35,6 +36,17 @@ func flagError(c *cobra.Command, err error) error {
 		}
 	}
 	return usageError{fmt.Errorf("%w; see %s --help", err, c.CommandPath())}
+}
+
+// plural is a number with what it counts: "1 rank", "2 ranks".
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	if strings.HasSuffix(what, "ch") {
+		what += "e"
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // elsewhere maps flags of nccl-tests to what stands for them here.
