@@ -63,7 +63,7 @@ Exit status: 0 all may go into service, 1 could not, 2 wrong use, 3 some may not
 	fl.StringSliceVar(&f.expect, "expect", nil, "host names that should be there; those that are not are named and fail")
 	fl.DurationVar(&f.wait, "wait", 2*time.Minute, "how long to wait for --nodes workers; then go on with those that came")
 	fl.StringVar(&f.out, "out", "", "folder for the reports (default acceptance/TIME-ID)")
-	fl.StringVar(&f.format, "format", "table", "what is printed: "+strings.Join(acceptFormats(), ", "))
+	formatFlag(fl, &f.format, "what is printed: "+strings.Join(acceptFormats(), ", "))
 	fl.Float64Var(&f.least, "min", 0, "GB/s that every pair must reach in one direction, instead of the profile's")
 	fl.Float64Var(&f.both, "min-both", 0, "GB/s of each direction while both run, instead of the profile's")
 	fl.StringVar(&f.leaves, "leaves", "", "file with lines \"NODE LEAF\": which switch each node hangs on")

@@ -60,7 +60,7 @@ may read is "unknown" without it. Exit status 3: a check failed.`,
 	fl.DurationVar(&f.wait, "wait", 2*time.Minute, "with --nodes: how long to wait for them")
 	fl.StringVar(&f.root, "root", "/", "folder with the machine's files")
 	fl.StringSliceVar(&f.from, "from", nil, "files with captured output of other programs, - for standard input")
-	fl.StringVar(&f.format, "format", "table", "output: "+strings.Join(reports.FindingFormats(), ", "))
+	formatFlag(fl, &f.format, "output: "+strings.Join(reports.FindingFormats(), ", "))
 	fl.DurationVar(&f.watch, "watch", time.Second, "time between two readings of the port counters, 0 to 3s with --join; 0: read once")
 	fl.Float64Var(&f.rate, "rate", 0, "rate that every active RDMA port should have, Gb/s (default: the ports are compared with each other)")
 	fl.BoolVar(&f.all, "all", false, "list passes and what does not apply too")

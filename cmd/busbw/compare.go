@@ -58,7 +58,7 @@ regression that --fail-if asks for.`,
 	fl.StringVar(&f.margin, "margin", "2%", "least difference that is claimed")
 	fl.StringVar(&f.failIf, "fail-if", "", "slower=5%: exit with 3 where a size is shown to be slower by that much, or has lost its result")
 	fl.StringVar(&f.wire, "wire", "", "GB/s that no rank can exceed, for results that do not know their wire's rate")
-	fl.StringVar(&f.format, "format", "table", "one of "+strings.Join(reports.CompareFormats(), ", "))
+	formatFlag(fl, &f.format, "one of "+strings.Join(reports.CompareFormats(), ", "))
 	return cmd
 }
 

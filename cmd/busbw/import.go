@@ -50,7 +50,7 @@ communicator; also where NCCL's warnings are all that there is.`,
 			return importFiles(cmd.OutOrStdout(), cmd.ErrOrStderr(), files, format, output)
 		},
 	}
-	cmd.Flags().StringVar(&format, "format", format, "one of "+strings.Join(reports.Formats(), ", ")+"; other than table, the summary goes to standard error")
+	formatFlag(cmd.Flags(), &format, "one of "+strings.Join(reports.Formats(), ", ")+"; other than table, the summary goes to standard error")
 	cmd.Flags().StringVarP(&output, "output", "o", output, "results file to write the records to")
 	return cmd
 }

@@ -77,7 +77,7 @@ NCCL_IB_* variables hold as in busbw run. Exit status: 0 fine, 1 could not.`,
 	fl.IntVar(&f.base.nodes, "nodes", 0, "workers to wait for, with --join (0: those that are there)")
 	fl.DurationVar(&f.base.wait, "wait", 2*time.Minute, "how long to wait for --nodes workers")
 	fl.StringSliceVar(&f.base.rails, "rails", nil, "RDMA port (NAME or NAME:PORT) of each node (default: the nearest to its first rank)")
-	fl.StringVar(&f.base.format, "format", "table", "one of "+strings.Join(reports.Formats(), ", "))
+	formatFlag(fl, &f.base.format, "one of "+strings.Join(reports.Formats(), ", "))
 	fl.StringVar(&f.base.output, "output", "", "results file (default results/TIME-ID.jsonl.zst)")
 	return cmd
 }

@@ -74,6 +74,8 @@ A worker runs on each node; workers find each other by gossip; busbw run drives 
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	root.Version = version
+	root.SetVersionTemplate("busbw {{.Version}}\n")
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(
 		runCommand(),

@@ -15,7 +15,7 @@ import (
 
 func membersCommand() *cobra.Command {
 	var c clusterFlags
-	var asJSON bool
+	var format string
 	cmd := &cobra.Command{
 		Use:   "members",
 		Short: "List the members of a cluster",
@@ -25,6 +25,9 @@ Exit status 3: a member cannot be used.`,
   busbw members --join 10.0.0.1 --secret-file key --json`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := tableOrJSON(format); err != nil {
+				return err
+			}
 			if len(c.join) == 0 {
 				return usageError{fmt.Errorf("--join is needed: the address of any member")}
 			}
@@ -39,11 +42,11 @@ Exit status 3: a member cannot be used.`,
 			if err := pause(cmd.Context(), settle); err != nil {
 				return err
 			}
-			return printMembers(cmd.OutOrStdout(), cl.Members(), asJSON)
+			return printMembers(cmd.OutOrStdout(), cl.Members(), format == "json")
 		},
 	}
 	c.add(cmd)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	formatFlag(cmd.Flags(), &format, "one of table, json")
 	return cmd
 }
 

@@ -85,7 +85,7 @@ not, 2 wrong use, 3 something is slow.`,
 	fl.IntVar(&f.nodes, "nodes", 0, "workers to wait for, with --join (0: those that are there)")
 	fl.DurationVar(&f.wait, "wait", 2*time.Minute, "how long to wait for --nodes workers")
 	fl.IntVar(&f.ranks, "ranks", 0, "rails: ranks on each node, with --join (0: as each worker offers)")
-	fl.StringVar(&f.format, "format", "table", "one of "+strings.Join(pairFormats(), ", "))
+	formatFlag(fl, &f.format, "one of "+strings.Join(pairFormats(), ", "))
 	fl.StringVar(&f.output, "output", "", "results file (default results/TIME-ID.jsonl.zst)")
 	return cmd
 }

@@ -82,7 +82,7 @@ writes are ordinary results: busbw report and busbw compare take them.`,
 	fl.Float64Var(&f.overlap, "overlap", 0, "training step: share of the communication that can run beside the computation, 0 to 1")
 	fl.BoolVar(&f.check, "check", false, "with --like: fit half of the results and say how well they predict the rest")
 	fl.BoolVar(&f.sample, "example", false, "print a description to start from")
-	fl.StringVar(&f.format, "format", "table", "table, or of the records: "+strings.Join(slices.DeleteFunc(reports.Formats(), func(s string) bool { return s == "table" }), ", "))
+	formatFlag(fl, &f.format, "table, or of the records: "+strings.Join(slices.DeleteFunc(reports.Formats(), func(s string) bool { return s == "table" }), ", "))
 	fl.StringVar(&f.output, "output", "", "file to write the predictions to, as results")
 	return cmd
 }

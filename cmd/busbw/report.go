@@ -37,7 +37,7 @@ func reportCommand() *cobra.Command {
 			return renderFiles(cmd.OutOrStdout(), cmd.ErrOrStderr(), files, format, plot)
 		},
 	}
-	cmd.Flags().StringVar(&format, "format", format, "one of "+strings.Join(reports.Formats(), ", "))
+	formatFlag(cmd.Flags(), &format, "one of "+strings.Join(reports.Formats(), ", "))
 	cmd.Flags().BoolVar(&plot, "plot", false, "draw busbw and time against size in the terminal, after the text")
 	return cmd
 }

@@ -70,7 +70,7 @@ func showCommand(dir *string) *cobra.Command {
 			return renderFiles(cmd.OutOrStdout(), cmd.ErrOrStderr(), []string{file}, format, false)
 		},
 	}
-	cmd.Flags().StringVar(&format, "format", format, "one of "+strings.Join(reports.Formats(), ", "))
+	formatFlag(cmd.Flags(), &format, "one of "+strings.Join(reports.Formats(), ", "))
 	return cmd
 }
 

@@ -84,7 +84,7 @@ NCCL variables that are honoured, with NCCL's meaning; --algo wins over NCCL_ALG
 	fl.StringSliceVar(&f.engines, "engine", []string{"native"}, "native: busbw's own schedules; nccl: the NCCL library of each node, in GPU memory; native,nccl: both")
 	fl.IntVar(&f.launches, "launches", 1, "fresh starts of all ranks; the unit of statistics")
 	f.where(cmd)
-	fl.StringVar(&f.format, "format", "table", "one of "+strings.Join(reports.Formats(), ", "))
+	formatFlag(fl, &f.format, "one of "+strings.Join(reports.Formats(), ", "))
 	fl.StringVar(&f.output, "output", "", "results file (default results/TIME-ID.jsonl.zst)")
 	fl.StringVar(&f.resume, "resume", "", "go on with the run that wrote this results file: what it holds is not measured again")
 	return cmd

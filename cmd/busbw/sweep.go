@@ -78,7 +78,7 @@ A matrix is YAML (docs/sweep.md has all of it):
 	fl.StringVar(&f.margin, "margin", "2%", "least difference that is claimed")
 	f.run.what(fl)
 	f.run.where(cmd)
-	fl.StringVar(&f.format, "format", "table", "one of "+strings.Join(reports.TuningFormats(), ", "))
+	formatFlag(fl, &f.format, "one of "+strings.Join(reports.TuningFormats(), ", "))
 	fl.StringVar(&f.output, "output", "", "folder for the results (default results/TIME-ID-sweep)")
 	fl.StringVar(&f.resume, "resume", "", "go on with the sweep in this folder; without anything left to do, show its report again")
 	return cmd

@@ -74,7 +74,7 @@ func (m *manifest) write(dir string) error {
 
 // anew are the flags that a sweep does not keep: what they said is in the
 // manifest, or is for a resumed one to say again.
-var anew = map[string]bool{"resume": true, "output": true, "budget": true, "format": true, "margin": true, "launches": true, "aa": true, "seed": true,
+var anew = map[string]bool{"resume": true, "output": true, "budget": true, "format": true, "json": true, "margin": true, "launches": true, "aa": true, "seed": true,
 	"env": true, "matrix": true, "file": true, "engine": true}
 
 // given are the flags that say what a sweep measures, as they were given.

@@ -23,7 +23,7 @@ type topoFlags struct {
 	cluster clusterFlags
 	roots   []string
 	files   []string
-	json    bool
+	format  string
 }
 
 // topoReport is what busbw topo says.
@@ -58,14 +58,14 @@ elsewhere in the node, or on most nodes, is marked. Exit status 3: something is 
 			if err != nil {
 				return err
 			}
-			return r.print(cmd.OutOrStdout(), f.json)
+			return r.print(cmd.OutOrStdout(), f.format == "json")
 		},
 	}
 	f.cluster.add(cmd)
 	fl := cmd.Flags()
 	fl.StringSliceVar(&f.roots, "root", nil, "folder with a copy of a machine's files (sys, proc), instead of this machine; several are compared")
 	fl.StringSliceVar(&f.files, "from", nil, "file with the output of nvidia-smi topo -m (-: standard input); several are compared")
-	fl.BoolVar(&f.json, "json", false, "print JSON")
+	formatFlag(fl, &f.format, "one of table, json")
 	return cmd
 }
 
@@ -80,9 +80,11 @@ func (f *topoFlags) valid() error {
 		return usageError{fmt.Errorf("--join, --root and --from exclude each other: give one of them, or none for this node")}
 	}
 	if len(f.cluster.join) > 0 {
-		return f.cluster.valid()
+		if err := f.cluster.valid(); err != nil {
+			return err
+		}
 	}
-	return nil
+	return tableOrJSON(f.format)
 }
 
 func (f *topoFlags) read(cmd *cobra.Command) (r topoReport, err error) {

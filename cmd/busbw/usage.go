@@ -38,6 +38,23 @@ func flagError(c *cobra.Command, err error) error {
 	return usageError{fmt.Errorf("%w; see %s --help", err, c.CommandPath())}
 }
 
+// formatFlag adds --format, and --json, which is short for one of its values.
+func formatFlag(fl *pflag.FlagSet, format *string, usage string) {
+	fl.StringVar(format, "format", "table", usage)
+	fl.BoolFunc("json", "the same as --format json", func(string) error {
+		*format = "json"
+		return nil
+	})
+}
+
+// tableOrJSON checks --format where there is nothing else.
+func tableOrJSON(format string) error {
+	if format != "table" && format != "json" {
+		return usageError{fmt.Errorf("unknown format %q; the formats are table, json", format)}
+	}
+	return nil
+}
+
 // plural is a number with what it counts: "1 rank", "2 ranks".
 func plural(n int, what string) string {
 	if n == 1 {

@@ -51,3 +51,29 @@ func TestPlural(t *testing.T) {
 		}
 	}
 }
+
+// --format and --json go together, in every command that has one of them.
+func TestJSONFlags(t *testing.T) {
+	for _, c := range rootCommand().Commands() {
+		format, short := c.Flags().Lookup("format"), c.Flags().Lookup("json")
+		if (format == nil) != (short == nil) {
+			t.Errorf("busbw %s: --format %t, --json %t", c.Name(), format != nil, short != nil)
+		}
+		if format != nil && (c.Flags().Set("json", "true") != nil || format.Value.String() != "json") {
+			t.Errorf("busbw %s --json: format %s", c.Name(), format.Value)
+		}
+	}
+	for _, args := range []string{"version --json", "version --format json", "topo --root testdata --format xml"} {
+		out, errs, status := ran(t, strings.Fields(args)...)
+		if strings.HasSuffix(args, "xml") {
+			if status != exitUsage || !strings.Contains(errs, "table, json") {
+				t.Errorf("%s: exit %d, %s", args, status, errs)
+			}
+		} else if status != exitFine || !strings.Contains(out, `"version":"dev"`) {
+			t.Errorf("%s: exit %d, %s%s", args, status, out, errs)
+		}
+	}
+	if out, errs, status := ran(t, "--version"); status != exitFine || out != "busbw dev\n" {
+		t.Errorf("exit %d, %q %s", status, out, errs)
+	}
+}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"os"
@@ -15,13 +16,21 @@ import (
 )
 
 func versionCommand() *cobra.Command {
-	return &cobra.Command{
+	var format string
+	cmd := &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version and what this build can use here",
 		Example: "  busbw version",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := tableOrJSON(format); err != nil {
+				return err
+			}
 			out := cmd.OutOrStdout()
+			if format == "json" {
+				return json.NewEncoder(out).Encode(map[string]string{"version": version, "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH,
+					"kernels": reduce.ISAs()[0], "rdma": rdmaState(os.DirFS("/")), "gpus": gpuState()})
+			}
 			fmt.Fprintf(out, "busbw %s (%s, %s/%s)\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			fmt.Fprintf(out, "reduction kernels: %s\n", reduce.ISAs()[0])
 			fmt.Fprintf(out, "RDMA: %s\n", rdmaState(os.DirFS("/")))
@@ -29,6 +38,8 @@ func versionCommand() *cobra.Command {
 			return nil
 		},
 	}
+	formatFlag(cmd.Flags(), &format, "one of table, json")
+	return cmd
 }
 
 // gpuState says whether the CUDA driver can be used and what it has.
