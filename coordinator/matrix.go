@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml"
+
+	"busbw/coordinator/document"
 )
 
 // SweptEngines lists the engines whose settings can be swept.
@@ -60,21 +62,6 @@ type matrixFile struct {
 	} `yaml:"variants"`
 }
 
-// decode reads the YAML. The library panics on some texts that are none, such
-// as a list that is a tag and a number.
-func (f *matrixFile) decode(text []byte) (err error) {
-	defer func() {
-		if recover() != nil {
-			err = errors.New("malformed YAML: a tag or a list without a value")
-		}
-	}()
-	err = yaml.NewDecoder(strings.NewReader(string(text)), yaml.Strict()).Decode(f)
-	if err == nil || errors.Is(err, io.EOF) {
-		return nil
-	}
-	return errors.New(strings.TrimSpace(yaml.FormatError(err, false, true)))
-}
-
 // ReadMatrix reads the YAML of a matrix. Files that variants name are opened
 // with read; lookup finds variables that these pass on without a value.
 func ReadMatrix(r io.Reader, read func(name string) ([]byte, error), lookup func(string) (string, bool)) (*Matrix, error) {
@@ -86,7 +73,7 @@ func ReadMatrix(r io.Reader, read func(name string) ([]byte, error), lookup func
 		return nil, fmt.Errorf("more than %d KiB of YAML", maxMatrix>>10)
 	}
 	var f matrixFile
-	if err := f.decode(text); err != nil {
+	if err := document.Decode(text, &f); err != nil && !errors.Is(err, document.ErrEmpty) {
 		return nil, err
 	}
 	m := &Matrix{Engine: f.Engine, Base: f.Base, Exclude: f.Exclude}

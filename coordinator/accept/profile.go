@@ -17,9 +17,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/goccy/go-yaml"
-
 	"busbw/collectives"
+	"busbw/coordinator/document"
 )
 
 //go:embed profiles/*.yaml
@@ -134,23 +133,13 @@ func Parse(in io.Reader, from string) (*Profile, error) {
 		return nil, fmt.Errorf("%w %s: longer than %d bytes", ErrProfile, from, maxProfile)
 	}
 	var p Profile
-	if err := p.decode(text); err != nil {
-		return nil, fmt.Errorf("%w %s: %s", ErrProfile, from, strings.TrimSpace(yaml.FormatError(err, false, true)))
+	if err := document.Decode(text, &p); err != nil {
+		return nil, fmt.Errorf("%w %s: %w", ErrProfile, from, err)
 	}
 	if err := p.check(); err != nil {
 		return nil, fmt.Errorf("%w %s: %w", ErrProfile, from, err)
 	}
 	return &p, nil
-}
-
-// decode reads the YAML. The library panics on some texts that are none.
-func (p *Profile) decode(text []byte) (err error) {
-	defer func() {
-		if recover() != nil {
-			err = errors.New("malformed YAML: a tag or a list without a value")
-		}
-	}()
-	return yaml.NewDecoder(bytes.NewReader(text), yaml.Strict()).Decode(p)
 }
 
 func (p *Profile) check() error {

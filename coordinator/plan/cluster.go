@@ -4,13 +4,12 @@
 package plan
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 
-	"github.com/goccy/go-yaml"
+	"busbw/coordinator/document"
 )
 
 // Cluster is a cluster of nodes that are all alike. What is a Range is given as
@@ -113,31 +112,13 @@ func Read(r io.Reader) (*Cluster, error) {
 		return nil, fmt.Errorf("%w: it is longer than %d bytes", ErrDescription, maxYAML)
 	}
 	c := &Cluster{}
-	if err := c.decode(text); err != nil {
+	if err := document.Decode(text, c); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrDescription, err)
 	}
 	if err := c.complete(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrDescription, err)
 	}
 	return c, nil
-}
-
-// decode reads the one document that there is. The YAML library can panic on
-// what is no YAML (a tag before nothing).
-func (c *Cluster) decode(text []byte) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("it is no YAML that can be read (%v)", p)
-		}
-	}()
-	d := yaml.NewDecoder(bytes.NewReader(text), yaml.Strict())
-	if err := d.Decode(c); err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
-	if err := d.Decode(&Cluster{}); !errors.Is(err, io.EOF) {
-		return errors.New("it holds more than one document")
-	}
-	return nil
 }
 
 // Bounds of what a description may say; beyond them a number is a slip.
