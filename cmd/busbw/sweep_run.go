@@ -33,6 +33,7 @@ type sweep struct {
 	nodes     []coordinator.PlanNode
 	walls     []time.Duration // of launches
 	failures  map[int]int     // launches that failed, by variant
+	twice     int             // launches of A/A that the budget allows
 	bar       *progressbar.ProgressBar
 }
 
@@ -152,7 +153,7 @@ func (s *sweep) left() (slots []slot) {
 
 // measure makes all launches that are left and that the budget allows.
 func (s *sweep) measure(ctx context.Context, began time.Time) error {
-	s.failures = map[int]int{}
+	s.failures, s.twice = map[int]int{}, s.manifest.Twice
 	slots := s.left()
 	if f, ok := s.errs.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		s.bar = progressbar.NewOptions(len(slots), progressbar.OptionSetWriter(s.errs), progressbar.OptionClearOnFinish(),
@@ -160,10 +161,14 @@ func (s *sweep) measure(ctx context.Context, began time.Time) error {
 		defer s.bar.Clear()
 	}
 	for i, x := range slots {
-		if x.file != len(s.variants) && (i == 0 || slots[i-1].file == len(s.variants)) {
-			if err := s.fit(began); err != nil {
+		again := x.file == len(s.variants)
+		if len(s.walls) == 1 && again || !again && (i == 0 || slots[i-1].file == len(s.variants)) {
+			if err := s.fit(began, x); err != nil {
 				return err
 			}
+		}
+		if again && x.launch >= s.twice {
+			continue // cut by the budget
 		}
 		if b := s.flags.budget; b > 0 && len(s.walls) > 0 && time.Since(began)+s.typical() > b {
 			fmt.Fprintf(s.errs, "busbw: note: the budget of %s is spent; go on with --resume %s\n", b, s.dir)
@@ -185,12 +190,22 @@ func (s *sweep) typical() time.Duration {
 	return sorted[len(sorted)/2]
 }
 
-// fit cuts the launches to what the budget allows, once a launch's time is known.
-func (s *sweep) fit(began time.Time) error {
+// fit cuts the launches to what the budget allows from the next one on, once a
+// launch's time is known: those of A/A to what leaves room for a block, and, when
+// their turn comes, those of all settings.
+func (s *sweep) fit(began time.Time, next slot) error {
 	if s.flags.budget == 0 || len(s.walls) == 0 {
 		return nil
 	}
-	n := coordinator.Fit(s.flags.budget-time.Since(began), s.typical(), len(s.variants), s.manifest.Launches)
+	room := s.flags.budget - time.Since(began)
+	if spare := int(room/s.typical()) - 2*len(s.variants); next.file == len(s.variants) && spare >= 0 {
+		if s.twice = min(s.manifest.Twice, next.launch+spare); s.twice < s.manifest.Twice {
+			fmt.Fprintf(s.errs, "busbw: note: a launch takes %s, so that the budget of %s holds %d launches for A/A instead of %d\n",
+				round(s.typical()), s.flags.budget, s.twice, s.manifest.Twice)
+		}
+		return nil
+	}
+	n := coordinator.Fit(room, s.typical(), len(s.variants), s.manifest.Launches)
 	switch whole := s.typical() * time.Duration(len(s.variants)); {
 	case n == 0:
 		return fmt.Errorf("the budget of %s does not hold one block: a launch takes %s, two of each of %d settings %s; give more time, fewer settings, or fewer sizes", s.flags.budget, round(s.typical()), len(s.variants), round(2*whole))
@@ -270,8 +285,19 @@ func (s *sweep) report(err error) error {
 		return err
 	case wrong:
 		return errFound
+	case !s.compared():
+		return fmt.Errorf("no setting was compared with another: go on with busbw sweep --resume %s and a larger --budget", s.dir)
 	}
 	return nil
+}
+
+// compared says that two settings have launches.
+func (s *sweep) compared() bool {
+	n := 0
+	for i := range s.variants {
+		n += min(1, len(s.files[i].results))
+	}
+	return n > 1
 }
 
 // unkept lets a launch's records be kept together when it has ended.

@@ -6,7 +6,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"busbw/coordinator"
 	"busbw/reports"
 )
 
@@ -128,5 +130,27 @@ func TestSweepUsage(t *testing.T) {
 	cmd, _, errs := command(t, "sweep", "--resume", "nowhere", "--env", "NCCL_ALGO=Ring")
 	if err := cmd.Run(); code(err) != exitFail || !strings.Contains(errs.String(), "holds no sweep") {
 		t.Errorf("exit %d\n%s", code(err), errs)
+	}
+}
+
+// The budget cuts A/A before it leaves nothing to compare, and a sweep that
+// compared nothing is no success.
+func TestSweepFitsFromTheStart(t *testing.T) {
+	var errs strings.Builder
+	s := &sweep{flags: &sweepFlags{budget: 100 * time.Second}, errs: &errs, variants: make([]coordinator.Variant, 3), walls: []time.Duration{10 * time.Second}, twice: 6}
+	s.manifest.Twice, s.manifest.Launches = 6, 6
+	if err := s.fit(time.Now().Add(-10*time.Second), slot{file: 3, launch: 1}); err != nil || s.twice != 3 || !strings.Contains(errs.String(), "3 launches for A/A instead of 6") {
+		t.Errorf("%v, %d launches of A/A, %s", err, s.twice, errs.String())
+	}
+	if err := s.fit(time.Now().Add(-50*time.Second), slot{file: 3, launch: 1}); err == nil || !strings.Contains(err.Error(), "does not hold one block") {
+		t.Errorf("%v", err)
+	}
+	s.files = []*trialFile{{results: make([]reports.Result, 1)}, {}, {}, {}}
+	if s.compared() {
+		t.Error("the base alone is no comparison")
+	}
+	s.files[2].results = make([]reports.Result, 1)
+	if !s.compared() {
+		t.Error("two settings are a comparison")
 	}
 }
