@@ -41,10 +41,13 @@ Written to --out: passing_nodes.txt and failing_nodes.txt (one short name a
 line: srun --exclude=$(paste -sd, failing_nodes.txt)), report.json, report.md,
 junit.xml and results.jsonl.zst.
 
-Exit status: 0 all may go into service, 1 could not, 2 wrong use, 3 some may not.`,
+Exit status: 0 all may go into service, 1 could not, 2 wrong use, 3 some may
+not, or it was not established: a stage was not done, or pair tests could
+neither pass nor accuse a node. What else could not be read or does not apply
+(one rank: nothing moves inside a node) is listed and leaves the status alone.`,
 		Example: `  busbw accept --join 10.0.0.1 --secret-file key --nodes 16 --profile hgx-h100-ndr
   busbw accept --join 10.0.0.1 --secret-file key --nodes 16 --profile ./mine.yaml --format md
-  busbw accept --local 5x2 --bytes 1M`,
+  busbw accept --local 2x2 --bytes 1M --min 0.5 --min-both 0.2`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.cluster.apart(cmd.Flags()); err != nil {

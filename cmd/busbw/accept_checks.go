@@ -44,7 +44,7 @@ func (a *acceptRun) checks(ctx context.Context, members []coordinator.Member) ([
 		}
 	}
 	if wanted != nil && fits == 0 {
-		return nil, &wrongProfile{pointless{fmt.Sprintf("no node is what profile %s is for: the rest would be pointless", wanted.Name)}}
+		return nil, &wrongProfile{pointless{fmt.Sprintf("no node is what profile %s is for: the rest would be pointless", wanted.Name), false}}
 	}
 	return nil, nil
 }

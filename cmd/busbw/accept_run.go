@@ -72,7 +72,7 @@ func (f *acceptFlags) run(ctx context.Context, out, errs io.Writer) (err error) 
 		return errors.New("interrupted: this is what was found until then")
 	case end != nil:
 		return end
-	case rep.Verdict == reports.Fail || len(rep.Failing()) > 0:
+	case rep.Verdict == reports.Fail || rep.Verdict == reports.Unknown || len(rep.Failing()) > 0:
 		return errFound
 	}
 	return nil
@@ -133,6 +133,7 @@ func (a *acceptRun) all(ctx context.Context) error {
 			if err != nil {
 				stage.Why = err.Error()
 			}
+			stage.NA = errors.As(err, &no) && no.na
 			if left != nil {
 				members = left
 			}
@@ -149,7 +150,10 @@ func (a *acceptRun) all(ctx context.Context) error {
 }
 
 // pointless is why a stage was not begun.
-type pointless struct{ why string }
+type pointless struct {
+	why string
+	na  bool // these nodes have nothing that it would measure
+}
 
 func (p *pointless) Error() string { return p.why }
 
@@ -177,7 +181,7 @@ func (a *acceptRun) members() []coordinator.Member {
 func (a *acceptRun) single(ctx context.Context, members []coordinator.Member) ([]coordinator.Member, error) {
 	for _, m := range members {
 		if n := a.ranksOf(m); n < 2 {
-			return nil, &pointless{fmt.Sprintf("node %s has one rank: nothing moves inside it", m.Host)}
+			return nil, &pointless{fmt.Sprintf("node %s has one rank: nothing moves inside it", m.Host), !slices.ContainsFunc(members, func(m coordinator.Member) bool { return m.Ranks > 1 })}
 		}
 	}
 	return a.launch(ctx, members, a.req, func(ctx context.Context, s *coordinator.Sweep) error {
@@ -213,7 +217,7 @@ func (a *acceptRun) keep(r reports.Result) error {
 // pairs measures all pairs, and what looks slow again.
 func (a *acceptRun) pairs(ctx context.Context, members []coordinator.Member) ([]coordinator.Member, error) {
 	if len(members) < 2 {
-		return nil, &pointless{"pairs need two nodes"}
+		return nil, &pointless{"pairs need two nodes", len(a.cluster.members) < 2}
 	}
 	f := a.flags
 	p := &pairRun{launcher: a.launcher, flags: &f.pairFlags, req: a.req, file: a.file, until: a.until}
@@ -234,13 +238,12 @@ func (a *acceptRun) pairs(ctx context.Context, members []coordinator.Member) ([]
 // all of them.
 func (a *acceptRun) collectives(ctx context.Context, members []coordinator.Member) ([]coordinator.Member, error) {
 	so := accept.Judge(a.in)
-	bad := so.Failing()
+	bad := so.Quarantined()
 	good := slices.DeleteFunc(slices.Clone(members), func(m coordinator.Member) bool {
-		name, _, _ := strings.Cut(m.Host, ".")
-		return slices.Contains(bad, name)
+		return slices.Contains(bad, m.Host)
 	})
 	if len(good) < 2 {
-		return nil, &pointless{fmt.Sprintf("collectives need two nodes that have not failed, and there is %d", len(good))}
+		return nil, &pointless{fmt.Sprintf("collectives need two nodes that have not failed, and there is %d", len(good)), len(a.cluster.members) < 2}
 	}
 	if n := len(members) - len(good); n > 0 {
 		fmt.Fprintf(a.errs, "collectives: without %s that failed\n", plural(n, "node"))

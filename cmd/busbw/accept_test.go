@@ -64,6 +64,15 @@ func TestAccept(t *testing.T) {
 	if status != exitFound || !strings.Contains(text, "every pair") || read(out, "failing_nodes.txt") != "local0\nlocal1\n" {
 		t.Errorf("exit %d: %s%s", status, text, errs)
 	}
+	// Two nodes and no limit establish nothing; that nothing moves inside them does not matter.
+	text, errs, status = ran(t, "accept", "--local", "2x1", "--bytes", "64K", "--time", "1ms", "--watch", "0s", "--format", "json", "--out", filepath.Join(dir, "open"))
+	rep = accept.Report{}
+	if err := json.Unmarshal([]byte(text), &rep); err != nil {
+		t.Fatal(err)
+	}
+	if status != exitFound || rep.Verdict != "unknown" || len(rep.Passing()) != 0 || len(rep.Gaps) < 2 || !rep.Stages[1].NA || !rep.Stages[3].Ran {
+		t.Errorf("exit %d: %s%s", status, text, errs)
+	}
 	// What is no such node is not measured by its limits.
 	text, errs, status = ran(t, "accept", "--local", "2x1", "--bytes", "64K", "--profile", "hgx-h100-ndr")
 	if status != exitFound || !strings.Contains(text, "pointless") {

@@ -23,7 +23,8 @@ type Input struct {
 type Stage struct {
 	Name    string  `json:"name"`
 	Ran     bool    `json:"ran"`
-	Why     string  `json:"why,omitempty"` // it did not run, or did not end
+	Why     string  `json:"why,omitempty"`            // it did not run, or did not end
+	NA      bool    `json:"not_applicable,omitempty"` // it did not run because these nodes have nothing that it measures
 	Seconds float64 `json:"seconds,omitempty"`
 }
 
@@ -35,6 +36,7 @@ type Report struct {
 	Set       []reports.Finding `json:"set,omitempty"` // what concerns no single node
 	Diagnoses []Diagnosis       `json:"diagnoses,omitempty"`
 	Stages    []Stage           `json:"stages"`
+	Gaps      []string          `json:"not_established,omitempty"` // what nothing is known of
 }
 
 // NodeReport is the verdict on one node.
@@ -64,6 +66,7 @@ func Judge(in Input) *Report {
 				nr.Findings = append(nr.Findings, f)
 			}
 		}
+		nr.Findings = append(nr.Findings, in.unpaired(n, nr.Findings)...)
 		nr.Verdict = verdict(nr.Findings)
 		r.Nodes = append(r.Nodes, nr)
 	}
@@ -74,11 +77,13 @@ func Judge(in Input) *Report {
 	}
 	r.Diagnoses = Diagnose(in)
 	r.Verdict = r.whole()
+	r.Gaps = r.gaps()
 	return r
 }
 
 // verdict of a node: what fails, fails it; without any pass nothing is known.
-// A single thing that could not be read does not hide what was measured well.
+// A single thing that could not be read does not hide what was measured well;
+// but a node that pair tests leave open is not known to be good.
 func verdict(fs []reports.Finding) reports.Verdict {
 	has := map[reports.Verdict]bool{}
 	for _, f := range fs {
@@ -87,7 +92,7 @@ func verdict(fs []reports.Finding) reports.Verdict {
 	switch {
 	case has[reports.Fail]:
 		return reports.Fail
-	case !has[reports.Pass]:
+	case !has[reports.Pass], open(fs):
 		return reports.Unknown
 	case has[reports.Warn]:
 		return reports.Warn
@@ -95,11 +100,15 @@ func verdict(fs []reports.Finding) reports.Verdict {
 	return reports.Pass
 }
 
-// whole is the verdict of the set: one node or one common part that fails, fails it.
+// whole is the verdict of the set: one node or one common part that fails, fails
+// it; a stage that was not done leaves it unknown.
 func (r *Report) whole() reports.Verdict {
 	var vs []reports.Verdict
 	for _, n := range r.Nodes {
 		vs = append(vs, n.Verdict)
+	}
+	if r.undone() {
+		vs = append(vs, reports.Unknown)
 	}
 	for _, f := range r.Set {
 		if f.Verdict == reports.Fail || f.Verdict == reports.Warn {

@@ -44,7 +44,11 @@ func (n *NodeReport) reason() string {
 		if f.Verdict == reports.Pass || f.Verdict == reports.NA || n.Verdict == reports.Fail && f.Verdict != reports.Fail {
 			continue
 		}
-		if s = append(s, oneLine(f.Subject+": "+f.Got)); len(s) == 3 {
+		why := f.Subject + ": " + f.Got
+		if f.Want != "" {
+			why += ", want " + f.Want
+		}
+		if s = append(s, oneLine(why)); len(s) == 3 {
 			break
 		}
 	}
@@ -102,18 +106,34 @@ func (r *Report) Table(out io.Writer) error {
 		}
 		b.WriteByte('\n')
 	}
-	unknown := 0
-	for _, f := range r.Findings() {
-		if f.Verdict == reports.Unknown {
-			unknown++
+	if len(r.Gaps) > 0 {
+		b.WriteString("\nnot established:\n")
+	}
+	for i, g := range r.Gaps {
+		if i == mostGaps {
+			fmt.Fprintf(&b, "  … and %d more (--format json lists them)\n", len(r.Gaps)-i)
+			break
 		}
+		fmt.Fprintf(&b, "  %s\n", oneLine(g))
 	}
-	if unknown > 0 {
-		fmt.Fprintf(&b, "%d things are unknown: they were not measured, or could not be read (--format json lists them)\n", unknown)
-	}
-	fmt.Fprintf(&b, "%s: %d of %d nodes may go into service\n", strings.ToUpper(string(r.Verdict)), len(r.Passing()), len(r.Nodes))
+	fmt.Fprintf(&b, "%s: %s\n", strings.ToUpper(string(r.Verdict)), r.sentence())
 	_, err := io.WriteString(out, b.String())
 	return err
+}
+
+// mostGaps is how many of the things that are not established a screen lists.
+const mostGaps = 12
+
+// sentence is the verdict in words, which claim no more than was tested.
+func (r *Report) sentence() string {
+	s := fmt.Sprintf("%d of %d nodes may go into service", len(r.Passing()), len(r.Nodes))
+	if n := len(r.Gaps); n > 0 && len(r.Passing()) > 0 {
+		s += fmt.Sprintf(" as far as they were tested; not established: %s", r.Gaps[0])
+		if n > 1 {
+			s += fmt.Sprintf("; and %d more", n-1)
+		}
+	}
+	return s
 }
 
 // WriteDiagnoses says what most likely is wrong, with the reasons.
@@ -139,7 +159,7 @@ func (d *Diagnosis) about() string {
 func (r *Report) Markdown(out io.Writer) error {
 	var b strings.Builder
 	cell := func(s string) string { return strings.NewReplacer("|", `\|`, "<", "&lt;").Replace(oneLine(s)) }
-	fmt.Fprintf(&b, "# Acceptance: %s\n\n%d of %d nodes may go into service", r.Verdict, len(r.Passing()), len(r.Nodes))
+	fmt.Fprintf(&b, "# Acceptance: %s\n\n%s", r.Verdict, cell(r.sentence()))
 	if r.Profile != "" {
 		fmt.Fprintf(&b, ", by profile %s", cell(r.Profile))
 	}
@@ -153,6 +173,12 @@ func (r *Report) Markdown(out io.Writer) error {
 		for _, d := range r.Diagnoses {
 			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", cell(strings.TrimSpace(d.Node+" "+d.about())), cell(d.Cause), d.Sure, cell(strings.Join(slices.Concat(d.Because, d.Not), "; ")), cell(d.Do))
 		}
+	}
+	if len(r.Gaps) > 0 {
+		b.WriteString("\n## Not established\n\n")
+	}
+	for _, g := range r.Gaps {
+		fmt.Fprintf(&b, "- %s\n", cell(g))
 	}
 	b.WriteString("\n## Findings\n\n| verdict | node | check | subject | found | wanted |\n|---|---|---|---|---|---|\n")
 	for _, f := range ranked(r.Findings()) {

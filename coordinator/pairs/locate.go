@@ -42,6 +42,12 @@ func Judge(t *Table, l Limits) (*Report, error) {
 		margin = max(margin, lv.share)
 		r.Levels = append(r.Levels, lv)
 		r.Notes = append(append(r.Notes, t.marks(lv)...), c.report.Notes...)
+		switch {
+		case t.weak(lv):
+			r.Doubt = fmt.Sprintf("fewer than %d nodes are no measure of each other: give a limit to call any of them good", fewNodes)
+		case lv.Noisy && lv.Absolute == 0:
+			r.Doubt = "the figures scatter too much to call any node good"
+		}
 		if lv.Noisy {
 			r.Notes = append(r.Notes, fmt.Sprintf("%s: the figures scatter so much that only what is below %s stands out: something else used these machines or links", w, rate(lv.Odd)))
 		}
@@ -53,7 +59,7 @@ func Judge(t *Table, l Limits) (*Report, error) {
 		for u, s := range c.st {
 			n, rail, _ := t.ofUnit(u)
 			switch {
-			case s == good && (!lv.Noisy || lv.Absolute > 0):
+			case s == good && (!lv.Noisy || lv.Absolute > 0) && !t.weak(lv):
 				fine[n] = true
 			case s > good:
 				explained[n*t.Rails+rail] = true

@@ -45,8 +45,9 @@ type Culprit struct {
 type Report struct {
 	Levels   []Level   `json:"levels"`
 	Culprits []Culprit `json:"culprits"`
-	Good     []string  `json:"good,omitempty"` // nodes of which every measured port reached the level
-	Next     []Probe   `json:"next,omitempty"` // measurements that would make it surer
+	Good     []string  `json:"good,omitempty"`  // nodes of which every measured port reached the level
+	Doubt    string    `json:"doubt,omitempty"` // why a node that nothing accuses is not called good
+	Next     []Probe   `json:"next,omitempty"`  // measurements that would make it surer
 	Notes    []string  `json:"notes,omitempty"`
 }
 

@@ -1,6 +1,7 @@
 package pairs
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -48,7 +49,7 @@ func (r *Report) Text(w io.Writer, t *Table, colour bool) error {
 	}
 	switch {
 	case len(r.Culprits) == 0 && len(r.Good) == 0:
-		b.WriteString("nothing stands out, and the figures scatter too much to call any node good\n")
+		fmt.Fprintf(&b, "nothing stands out; %s\n", cmp.Or(r.Doubt, "no node is called good"))
 	case len(r.Culprits) > 0 && !r.Found():
 		b.WriteString("nothing is established: these figures can neither accuse nor acquit\n")
 	case len(r.Culprits) == 0:
