@@ -22,7 +22,8 @@ func resultsCommand() *cobra.Command {
 		Long: `List the results files of a folder, newest first: when, what, ranks and nodes,
 best busbw, wrong data. "3 of 12" results: the run was interrupted (run --resume
 FILE goes on); "not ended": it was killed, or is still running. An index in the folder (index.json) saves reading the
-files again; it may be deleted at any time.`,
+files again; it may be deleted at any time. Folders of busbw sweep are listed
+below; prune and archive leave them alone.`,
 		Example: `  busbw results
   busbw results show 3f2a1b9c                # by the beginning of a run's id or a file's name
   busbw results prune --keep 20 --dry-run
@@ -41,15 +42,41 @@ func listResults(out io.Writer, dir string) error {
 	if err != nil {
 		return err
 	}
-	if len(all) == 0 {
-		return fmt.Errorf("%s: no results files (.jsonl, .jsonl.zst)", dir)
-	}
-	text, err := reports.HistoryTable(all)
+	swept, err := sweeps(dir)
 	if err != nil {
 		return err
 	}
+	if len(all)+len(swept) == 0 {
+		return fmt.Errorf("%s: no results files (.jsonl, .jsonl.zst) and no sweeps", dir)
+	}
+	text := ""
+	if len(all) > 0 {
+		if text, err = reports.HistoryTable(all); err != nil {
+			return err
+		}
+	}
+	if len(swept) > 0 {
+		text += "sweeps, of several files each (busbw sweep --resume FOLDER goes on with one, or shows its report again):\n"
+		for _, name := range swept {
+			text += fmt.Sprintf("  %q\n", filepath.Join(dir, name))
+		}
+	}
 	_, err = io.WriteString(out, text)
 	return err
+}
+
+// sweeps are the folders of sweeps in dir, by name, which begins with the time.
+func sweeps(dir string) (names []string, err error) {
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("results folder: %w", err)
+	}
+	for _, e := range list {
+		if _, err := os.Stat(filepath.Join(dir, e.Name(), manifestName)); err == nil && e.IsDir() {
+			names = append(names, e.Name())
+		}
+	}
+	return names, nil
 }
 
 func showCommand(dir *string) *cobra.Command {

@@ -115,3 +115,22 @@ func mustAbs(t *testing.T, name string) string {
 	}
 	return p
 }
+
+// A folder of sweeps alone is not empty.
+func TestResultsOfSweeps(t *testing.T) {
+	dir := t.TempDir()
+	folder := filepath.Join(dir, "20261130-101500-3f2a-sweep")
+	if err := os.Mkdir(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	if err := listResults(&out, dir); err == nil {
+		t.Errorf("a folder without a manifest is no sweep: %s", out.String())
+	}
+	if err := os.WriteFile(filepath.Join(folder, manifestName), []byte("{}"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := listResults(&out, dir); err != nil || !strings.Contains(out.String(), "3f2a-sweep") {
+		t.Errorf("%v %s", err, out.String())
+	}
+}
