@@ -88,7 +88,7 @@ func TestBusbw(t *testing.T) {
 	for _, tc := range []struct {
 		machines, ranks int
 		what            string
-	}{{2, 1, reduces}, {2, 2, all}, {3, 1, all}, {3, 2, reduces}} {
+	}{{2, 1, reduces}, {2, 2, all}, {3, 1, all}} {
 		t.Run(fmt.Sprintf("%dx%d", tc.machines, tc.ranks), func(t *testing.T) {
 			said, files := cluster{machines: tc.machines, ranks: tc.ranks, script: fmt.Sprintf(sweep, tc.machines) + tc.what + "; echo STATUS $?"}.start(t, dir)
 			kept := files["r"]
