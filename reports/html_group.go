@@ -3,7 +3,6 @@ package reports
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 )
 
@@ -142,29 +141,9 @@ func (s *sheet) versusTable() *pageTable {
 		n := name(scope)
 		t.Heads = append(t.Heads, n, n+" time", n+" busbw", n+" share")
 	}
-	ratio := slices.Contains(s.scopes, "cross") && slices.Contains(s.scopes, "intra")
-	if ratio {
-		t.Heads = append(t.Heads, "cross / intra")
-	}
+	t.Heads = append(t.Heads, "cross / intra")
 	s.bySize(func(at, end int) {
-		best := s.fastest(at, end)
-		row := []string{sizeText(s.figures[at].asked())}
-		for _, scope := range s.scopes {
-			f := best[scope]
-			if f == nil {
-				row = append(row, none, none, none, none)
-				continue
-			}
-			c := cellsOf(f, false)
-			row = append(row, name(f.Algorithm), c.time, c.busbw, c.share)
-		}
-		if ratio {
-			q := none
-			if best["cross"] != nil && best["intra"] != nil {
-				q = quotient(best["cross"], best["intra"])
-			}
-			row = append(row, q)
-		}
+		row, _ := s.versusRow(at, end, false)
 		t.Rows = append(t.Rows, row)
 	})
 	return t

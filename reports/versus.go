@@ -18,32 +18,21 @@ func (s *sheet) versus(b *bytes.Buffer, colour bool) error {
 	var time, doubtful float64 // s, of cross and intra
 	rates, work := map[string][]float64{}, map[string][]float64{}
 	s.bySize(func(at, end int) {
-		best := s.fastest(at, end)
-		row := []string{sizeText(s.figures[at].asked())}
-		for _, scope := range s.scopes {
-			f := best[scope]
-			if f == nil {
-				row = append(row, none, none, none, none)
-				continue
-			}
-			c := cellsOf(f, colour)
-			row = append(row, name(f.Algorithm), c.time, c.busbw, c.share)
-			if len(best) == len(s.scopes) {
-				bus, _ := f.Busbw()
-				if scope != "global" {
-					if time += f.Stats.Median; f.Doubtful() {
-						doubtful += f.Stats.Median
-					}
+		row, best := s.versusRow(at, end, colour)
+		rows = append(rows, row)
+		if len(best) < len(s.scopes) {
+			return
+		}
+		for scope, f := range best {
+			bus, _ := f.Busbw()
+			if scope != "global" {
+				if time += f.Stats.Median; f.Doubtful() {
+					doubtful += f.Stats.Median
 				}
-				rates[scope] = append(rates[scope], bus)
-				work[scope] = append(work[scope], float64(f.Bytes))
 			}
+			rates[scope] = append(rates[scope], bus)
+			work[scope] = append(work[scope], float64(f.Bytes))
 		}
-		ratio := none
-		if best["cross"] != nil && best["intra"] != nil {
-			ratio = quotient(best["cross"], best["intra"])
-		}
-		rows = append(rows, append(row, ratio))
 	})
 	foot := []string{"all"}
 	for _, scope := range s.scopes {
@@ -62,4 +51,25 @@ func (s *sheet) versus(b *bytes.Buffer, colour bool) error {
 	}
 	b.WriteString("  all: the bytes of all sizes that every scope has, over their time\n")
 	return nil
+}
+
+// versusRow is the row of one size: the size, the fastest figure of each scope
+// as algorithm, time, busbw and share, and the quotient of cross and intra.
+func (s *sheet) versusRow(at, end int, colour bool) (row []string, best map[string]*Figure) {
+	best = s.fastest(at, end)
+	row = []string{sizeText(s.figures[at].asked())}
+	for _, scope := range s.scopes {
+		f := best[scope]
+		if f == nil {
+			row = append(row, none, none, none, none)
+			continue
+		}
+		c := cellsOf(f, colour)
+		row = append(row, name(f.Algorithm), c.time, c.busbw, c.share)
+	}
+	ratio := none
+	if best["cross"] != nil && best["intra"] != nil {
+		ratio = quotient(best["cross"], best["intra"])
+	}
+	return append(row, ratio), best
 }
