@@ -53,6 +53,8 @@ type JoinReply struct {
 type PortsReply struct {
 	Moved []Moved `json:"moved,omitempty"`
 	Sent  []Sent  `json:"sent,omitempty"`
+	// Unread is why the GPUs' counters are not known.
+	Unread string `json:"unread,omitempty"`
 }
 
 // Sent is what a GPU sent over its NVLinks in the timed part of a case.
@@ -189,6 +191,9 @@ func (s *Sweep) ports(ctx context.Context, res *reports.Result) error {
 	byName := map[string]*reports.Counter{}
 	var names []string
 	for i, r := range replies {
+		if r.Unread != "" {
+			res.Notes = append(res.Notes, fmt.Sprintf("%s: what its GPUs counted is not known: %s", NodeName(s.Nodes, i), clean(r.Unread, 200)))
+		}
 		for _, m := range r.Moved {
 			name := clean(m.Name, 80)
 			c := byName[name]

@@ -110,13 +110,16 @@ func TestPortsAddUp(t *testing.T) {
 	s.session = &told{replies: []PortsReply{
 		{Moved: []Moved{{"mlx5_0:1", "port_xmit_data", 10, false}, {"mlx5_1:1", "port_xmit_data", 30, false}}},
 		{Moved: []Moved{{"mlx5_0:1", "port_xmit_data", 5, false}, {"mlx5_0:1", "link_downed", 0, true}},
-			Sent: []Sent{{"GPU0", 90e9, 0.4, 450}, {"GPU1", 180e9, 0.4, 0}, {"GPU2", 90e9, 0, 450}, {"GPU3", 135e9, 0.4, 450}}},
+			Sent: []Sent{{"GPU0", 90e9, 0.4, 450}, {"GPU1", 180e9, 0.4, 0}, {"GPU2", 90e9, 0, 450}, {"GPU3", 135e9, 0.4, 450}}, Unread: "the driver is gone"},
 	}}
 	var res reports.Result
 	err := s.ports(t.Context(), &res)
 	got := res.Counters
 	if err != nil || len(got) != 2 {
 		t.Fatalf("%+v, %v", got, err)
+	}
+	if len(res.Notes) != 1 || res.Notes[0] != "node 1 (nb): what its GPUs counted is not known: the driver is gone" {
+		t.Errorf("notes %q", res.Notes)
 	}
 	if u := res.NVLink; u == nil || u.Where != "node 1 (nb) GPU1" || u.GBps != 450 || u.Share != nil {
 		t.Errorf("busiest: %+v", u)

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -20,6 +21,7 @@ type gpuCounts struct {
 	before map[string]map[string]uint64                 // at the beginning of the case
 	marked map[string]map[string]uint64                 // when timing began
 	since  time.Time
+	failed error // the first reading since the snapshot that gave none
 }
 
 // useGPUs tells the runner which GPUs hold its ranks' buffers, by rank, as PCI
@@ -71,11 +73,11 @@ func (r *runner) knowGPUs(n *Node, addresses []string, direct bool) {
 	}
 }
 
-// snapshot reads the counters before a case. A driver that does not answer
-// then has counted nothing that is known.
+// snapshot reads the counters before a case. A driver that does not answer is
+// told of with what moved, for then nothing is known to have moved.
 func (c *gpuCounts) snapshot() {
 	if c != nil && c.read != nil {
-		c.before, _ = c.read()
+		c.before, c.failed = c.read()
 		c.marked = nil
 	}
 }
@@ -83,21 +85,23 @@ func (c *gpuCounts) snapshot() {
 // mark is the moment at which timing begins.
 func (c *gpuCounts) mark() {
 	if c != nil && c.read != nil {
-		c.marked, _ = c.read()
+		var err error
+		c.marked, err = c.read()
+		c.failed = cmp.Or(c.failed, err)
 		c.since = time.Now()
 	}
 }
 
 // moved is what the counters have done since the snapshot, and what has gone
-// over NVLink since the mark.
-func (c *gpuCounts) moved() (moved []coordinator.Moved, sent []coordinator.Sent) {
+// over NVLink since the mark; an error means that this is not known.
+func (c *gpuCounts) moved() (moved []coordinator.Moved, sent []coordinator.Sent, err error) {
 	if c == nil || c.read == nil {
-		return nil, nil
+		return nil, nil, nil
 	}
 	took := time.Since(c.since).Seconds()
 	after, err := c.read()
-	if err != nil {
-		return nil, nil
+	if err = cmp.Or(c.failed, err); err != nil {
+		return nil, nil, err
 	}
 	for _, g := range slices.Sorted(maps.Keys(c.carry)) {
 		for _, d := range rdma.Counters(c.before[g]).Changed(after[g]) {
@@ -110,5 +114,5 @@ func (c *gpuCounts) moved() (moved []coordinator.Moved, sent []coordinator.Sent)
 			sent = append(sent, coordinator.Sent{Device: g, Bytes: is - was, Seconds: took, Carries: c.carry[g]})
 		}
 	}
-	return moved, sent
+	return moved, sent, nil
 }

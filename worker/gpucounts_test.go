@@ -56,7 +56,10 @@ func TestGPUsOfRanks(t *testing.T) {
 	r.counts.mark()
 	r.counts.since = time.Now().Add(-time.Second)
 	now["GPU0"]["nvlink_tx_bytes"], now["GPU0"]["nvlink_errors/replay"], now["GPU9"]["nvlink_tx_bytes"] = 10000, 3, 10
-	moved, sent := r.counts.moved()
+	moved, sent, err := r.counts.moved()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if want := []coordinator.Moved{{Device: "GPU0", Name: "nvlink_errors/replay", Add: 1}, {Device: "GPU0", Name: "nvlink_tx_bytes", Add: 9000}}; !reflect.DeepEqual(moved, want) {
 		t.Errorf("moved %+v, want %+v", moved, want)
 	}
@@ -64,8 +67,17 @@ func TestGPUsOfRanks(t *testing.T) {
 		t.Errorf("sent %+v", sent)
 	}
 	fails = errors.New("the driver is gone")
-	if moved, sent := r.counts.moved(); moved != nil || sent != nil {
-		t.Error("a driver that does not answer has counted something")
+	if moved, sent, err := r.counts.moved(); moved != nil || sent != nil || !errors.Is(err, fails) {
+		t.Errorf("a driver that does not answer has counted %v and %v, error %v", moved, sent, err)
+	}
+	// One that answers again later has still not counted from the beginning.
+	if err := r.snapshot(); err != nil {
+		t.Fatal(err)
+	}
+	gone := fails
+	fails = nil
+	if moved, _, err := r.counts.moved(); moved != nil || !errors.Is(err, gone) {
+		t.Errorf("without a beginning it has counted %v, error %v", moved, err)
 	}
 }
 
@@ -86,7 +98,7 @@ func TestGPUsNotKnown(t *testing.T) {
 	r = &runner{root: fstest.MapFS{}}
 	r.useGPUs([]string{"0000:11:00.0"}, true) // no driver, no files
 	r.counts.mark()
-	if moved, sent := r.counts.moved(); r.peer != nil || moved != nil || sent != nil {
+	if moved, sent, err := r.counts.moved(); r.peer != nil || moved != nil || sent != nil || err != nil {
 		t.Errorf("%+v, %v, %v", r.peer, moved, sent)
 	}
 }

@@ -142,7 +142,10 @@ func (r *runner) snapshot() (err error) {
 // counted is what ports and GPUs have counted since the snapshot.
 func (r *runner) counted() (any, error) {
 	var reply coordinator.PortsReply
-	reply.Moved, reply.Sent = r.counts.moved()
+	var err error
+	if reply.Moved, reply.Sent, err = r.counts.moved(); err != nil {
+		reply.Unread = err.Error()
+	}
 	if r.mesh == nil {
 		return reply, nil
 	}
