@@ -53,8 +53,16 @@ func PrintProbes(out io.Writer) error {
 		return err
 	}
 	rails, _ := rdma.Rails(hcas, set)
-	mem, free, why := gpuMemory()
-	defer free()
+	var mem gpuRange
+	infos, why := cudaDevices()
+	if why == "" {
+		var free func() error
+		if mem, free, err = gpuMemory(infos[0].Ordinal, 2<<20); err != nil {
+			why = err.Error()
+		} else {
+			defer free() // the process ends
+		}
+	}
 	host, err := unix.Mmap(-1, 0, probeBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
 		return fmt.Errorf("cannot map %d bytes: %w", probeBytes, err)

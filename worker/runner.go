@@ -164,6 +164,8 @@ func (r *runner) obey(ctx context.Context, c coordinator.Command) (any, error) {
 		return with(c.Body, r.joinPair)
 	case coordinator.KindPairTest:
 		return with(c.Body, r.testPair)
+	case coordinator.KindDevices:
+		return with(c.Body, r.devices)
 	case coordinator.KindCheck:
 		return with(c.Body, r.check)
 	case coordinator.KindBatch:

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"busbw/coordinator"
-	"busbw/coordinator/accept"
 	"busbw/reports"
 )
 
@@ -33,7 +32,7 @@ func (a *acceptRun) checks(ctx context.Context, members []coordinator.Member) ([
 			a.in.Findings = append(a.in.Findings, reports.Finding{ID: "hardware", Verdict: reports.Unknown, Node: m.Host, Subject: "devices", Got: err.Error(), Want: "an answer"})
 			continue
 		}
-		a.in.Findings = append(a.in.Findings, accept.Untested(t)...)
+		a.in.Topologies = append(a.in.Topologies, t)
 		if wanted == nil {
 			continue
 		}

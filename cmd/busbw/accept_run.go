@@ -107,6 +107,7 @@ func (a *acceptRun) all(ctx context.Context) error {
 		run  func(context.Context, []coordinator.Member) ([]coordinator.Member, error)
 	}{
 		{"checks", a.checks},
+		{"devices of each node", a.devices},
 		{"each node by itself", a.single},
 		{"pairs", a.pairs},
 		{"collectives", a.collectives},
@@ -175,6 +176,21 @@ func (a *acceptRun) members() []coordinator.Member {
 			Remedy: "busbw members shows who is there; --expect names who should be"})
 	}
 	return a.cluster.members
+}
+
+// devices measures each node's ports against themselves and its GPUs' copies,
+// all nodes at once: what is slow here is slow everywhere, and no cable's fault.
+func (a *acceptRun) devices(ctx context.Context, members []coordinator.Member) ([]coordinator.Member, error) {
+	if len(a.in.Topologies) == len(a.cluster.members) && !accept.HaveDevices(a.in.Topologies) {
+		return nil, &pointless{"no node has an RDMA device or a GPU", true}
+	}
+	d := deviceRun{bytes: int(a.flags.bytes), time: a.flags.time}
+	left, err := a.launch(ctx, members, a.req, func(ctx context.Context, s *coordinator.Sweep) error { return d.measure(ctx, s, a.keep) })
+	a.in.NoDevices = d.none
+	if err == nil && d.n == 0 {
+		err = &pointless{"no node has a port or a GPU that can be tested: " + d.why(), false}
+	}
+	return left, err
 }
 
 // single measures each node by itself, all at once.

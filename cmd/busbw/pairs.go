@@ -36,7 +36,8 @@ func pairsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pairs",
 		Short: "Measure nodes in pairs and say which node, NIC, cable, path or leaf is slow",
-		Long: `Measure the nodes of a cluster in rounds of disjoint pairs: each rail by itself,
+		Long: `Measure each node's own devices (RDMA ports against themselves, copies of GPUs),
+then the nodes of a cluster in rounds of disjoint pairs: each rail by itself,
 each direction apart and both at once. Then measure what looks slow again, alone
 and with partners that are known to be good, and say what is slow: a node, one
 NIC or cable, the path between two nodes, a leaf or an uplink, in which

@@ -28,6 +28,8 @@ type pairRun struct {
 	file   *resultFile
 	until  time.Time
 
+	own    *deviceRun       // nil: nodes' own devices are not tested
+	alone  []reports.Result // of nodes' own devices
 	all    []reports.Result // of the last launch
 	table  *pairs.Table
 	report *pairs.Report
@@ -59,7 +61,8 @@ func (f *pairFlags) run(ctx context.Context, out, errs io.Writer) (err error) {
 		}
 	}()
 	l := &launcher{cluster: c, errs: errs, id: id, ranks: f.ranks}
-	p := &pairRun{launcher: l, flags: f, req: req, limits: func(_, _ string) pairs.Limits { return f.limits() }, file: file, until: time.Now().Add(f.budget)}
+	p := &pairRun{launcher: l, flags: f, req: req, limits: func(_, _ string) pairs.Limits { return f.limits() }, file: file, until: time.Now().Add(f.budget),
+		own: &deviceRun{bytes: int(f.bytes), time: f.time}}
 	_, end := p.measure(ctx, c.members)
 	if p.report == nil {
 		return end
@@ -67,7 +70,8 @@ func (f *pairFlags) run(ctx context.Context, out, errs io.Writer) (err error) {
 	if file.n > 0 {
 		fmt.Fprintf(errs, "%s kept in %s; busbw pairs --from FILE judges again\n", plural(file.n, "result"), file.path)
 	}
-	if err := f.show(out, p.table, p.report, p.all, p.lost); err != nil {
+	found, err := f.show(out, p.table, p.report, append(p.alone, p.all...), p.lost)
+	if err != nil {
 		return err
 	}
 	switch {
@@ -75,7 +79,7 @@ func (f *pairFlags) run(ctx context.Context, out, errs io.Writer) (err error) {
 		return errors.New("interrupted: this is what was measured until then")
 	case end != nil:
 		return end
-	case p.report.Found() || len(p.lost) > 0:
+	case found:
 		return errFound
 	}
 	return nil
@@ -86,8 +90,8 @@ func (p *pairRun) measure(ctx context.Context, members []coordinator.Member) ([]
 	return p.launch(ctx, members, p.req, p.pairs)
 }
 
-// pairs is one launch: all rounds, then the suspects again. What was measured
-// is judged, however the launch ends.
+// pairs is one launch: nodes' own devices where that is asked for, all rounds,
+// then the suspects again. What was measured is judged, however the launch ends.
 func (p *pairRun) pairs(ctx context.Context, sweep *coordinator.Sweep) error {
 	nodes := sweep.Nodes
 	if len(nodes) < 2 {
@@ -96,6 +100,16 @@ func (p *pairRun) pairs(ctx context.Context, sweep *coordinator.Sweep) error {
 	var hosts []string
 	for _, n := range nodes {
 		hosts = append(hosts, n.Host)
+	}
+	if p.own != nil {
+		p.alone = nil
+		err := p.own.measure(ctx, sweep, func(r reports.Result) error {
+			p.alone = append(p.alone, r)
+			return p.file.write(r)
+		})
+		if err != nil {
+			return err
+		}
 	}
 	rounds := p.flags.rounds
 	if rounds == 0 && len(nodes) > manyNodes {
@@ -159,7 +173,7 @@ func (p *pairRun) bar() *progressbar.ProgressBar {
 
 // judge reads figures that exist and reports on them.
 func (f *pairFlags) judge(in io.Reader, out, errs io.Writer) error {
-	t, notes, err := readPairs(f.from, in)
+	t, results, notes, err := readPairs(f.from, in)
 	if err != nil {
 		return err
 	}
@@ -170,21 +184,19 @@ func (f *pairFlags) judge(in io.Reader, out, errs io.Writer) error {
 		return err
 	}
 	r.Notes = append(r.Notes, notes...)
-	if err := f.show(out, t, r, nil, nil); err != nil {
-		return err
-	}
-	if r.Found() {
+	found, err := f.show(out, t, r, results, nil)
+	if err == nil && found {
 		return errFound
 	}
-	return nil
+	return err
 }
 
-// readPairs reads a results file or a text table.
-func readPairs(name string, in io.Reader) (*pairs.Table, []string, error) {
+// readPairs reads a results file or a text table, which has no results.
+func readPairs(name string, in io.Reader) (*pairs.Table, []reports.Result, []string, error) {
 	if name != "-" {
 		file, err := os.Open(name)
 		if err != nil {
-			return nil, nil, fmt.Errorf("--from: %w", err)
+			return nil, nil, nil, fmt.Errorf("--from: %w", err)
 		}
 		defer file.Close()
 		in = file
@@ -196,18 +208,18 @@ func readPairs(name string, in io.Reader) (*pairs.Table, []string, error) {
 		if err != nil {
 			err = fmt.Errorf("--from %s: %w", name, err)
 		}
-		return t, notes, err
+		return t, nil, notes, err
 	}
 	if name == "-" {
-		return nil, nil, errors.New("--from -: standard input takes a text table; give a results file by its name")
+		return nil, nil, nil, errors.New("--from -: standard input takes a text table; give a results file by its name")
 	}
 	results, warnings, err := reports.ReadFile(name)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	t, notes, err := pairs.FromResults(results)
 	if err != nil {
 		err = fmt.Errorf("--from %s: %w", name, err)
 	}
-	return t, append(warnings, notes...), err
+	return t, results, append(warnings, notes...), err
 }

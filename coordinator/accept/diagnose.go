@@ -38,6 +38,7 @@ type rule struct {
 func rules() []rule {
 	return []rule{
 		{"slow-port", "a node, NIC or cable that pair tests accuse: slot, port rate, errors, NUMA, half of the width", (*Input).slowPorts},
+		{"slow-device", "a port that is slow against itself, a GPU whose copies are slow: its slot, by the figure and by sysfs", (*Input).slowDevices},
 		{"all-alike", "every pair is below the limit: the figure tells what they have in common", (*Input).allAlike},
 		{"gdr", "GPU memory is slow where host memory is fast over the same NICs", (*Input).gdr},
 		{"nvlink-unused", "a node with NVLink that is many times too slow inside", (*Input).nvlinkUnused},
@@ -160,8 +161,14 @@ func (in *Input) port(c *pairs.Culprit) Diagnosis {
 		d.Because = append(d.Because, "the same figure with every partner")
 	}
 	errors := in.of(node, "rdma-counters")
+	alone, own := in.own(c)
+	good := acquits(alone, own, c)
+	if good {
+		d.Not = append(d.Not, fmt.Sprintf("not the slot, the card or memory: the port reaches %.0f Gb/s against itself", 8*deviceGBps(alone)))
+	}
 	switch {
-	case in.slotFault(c, &d, gbps):
+	case in.ownFault(&d, alone, own, c):
+	case !good && in.slotFault(c, &d, gbps):
 	case in.rateFault(node, &d):
 	case len(errors) > 0:
 		d.Cause, d.Sure = "cable, module or peer port: the port counts errors", "medium"
@@ -175,7 +182,10 @@ func (in *Input) port(c *pairs.Culprit) Diagnosis {
 	case late:
 		d.Cause, d.Sure = "cable or module: both latency and bandwidth are bad (retransmissions or error correction)", "medium"
 		d.Do = "read the error counters of both ends as differences under load, then swap the cable"
-	case in.flat(&d, c):
+	case !good && in.flat(&d, c):
+	case good && c.Side == "":
+		d.Cause, d.Sure = "cable, module or peer port: the port is fast against itself and slow with every partner", "medium"
+		d.Do = "swap the cable, then the peer port; compare the rate of both ends of the link"
 	case c.Side == "receiving":
 		d.Cause, d.Sure = "the receiver's PCIe or memory path: only what arrives is slow", "low"
 		d.Do = "look at the slot, payload size, relaxed ordering and NUMA node of that NIC; then at its receive side errors"

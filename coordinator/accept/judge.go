@@ -14,9 +14,13 @@ type Input struct {
 	Profile  *Profile          // nil: nothing is wanted in figures
 	Findings []reports.Finding // of the checks, and of what could not be measured
 	Results  []reports.Result
-	Table    *pairs.Table // nil: no pair was measured
-	Pairs    *pairs.Report
-	Stages   []Stage
+
+	Topologies []reports.Topology           // of the nodes that told
+	NoDevices  map[string]map[string]string // node, test: why it tested no device of its own
+
+	Table  *pairs.Table // nil: no pair was measured
+	Pairs  *pairs.Report
+	Stages []Stage
 }
 
 // Stage is a part of the acceptance and how it went.
@@ -54,6 +58,8 @@ func Judge(in Input) *Report {
 		r.Profile = in.Profile.Name
 		all = append(all, in.limits()...)
 	}
+	all = append(all, Devices(in.Profile, in.Results)...)
+	all = append(all, in.undevised()...)
 	all = append(all, in.peers()...)
 	if in.Pairs != nil {
 		all = append(all, OfPairs(in.Nodes, in.Pairs)...)

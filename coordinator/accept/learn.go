@@ -63,12 +63,13 @@ func Learn(name string, results []reports.Result) (*Profile, error) {
 		if len(vs) == 0 {
 			continue
 		}
-		l := Limit{Test: r.Op, Scope: r.Scope, Memory: r.Memory, Engine: r.Engine, Ranks: r.Ranks, Bytes: Size(r.Bytes), AtLeast: lower(vs), Unit: "GB/s", Source: source}
+		l := Limit{Test: r.Op, Scope: r.Scope, Memory: limitMemory(r.Memory), Engine: r.Engine, Ranks: r.Ranks, Bytes: Size(r.Bytes), AtLeast: lower(vs), Unit: "GB/s", Source: source}
 		if slices.Contains([]string{"verbs", "tcp", "memory"}, r.Link) {
 			l.Link = r.Link
 		}
 		p.Limits = append(p.Limits, l)
 	}
+	p.Limits = append(p.Limits, learnDevices(results, source)...)
 	if t, _, err := pairs.FromResults(results); err == nil {
 		rep, err := pairs.Judge(t, pairs.Limits{})
 		if err != nil {
@@ -86,7 +87,7 @@ func Learn(name string, results []reports.Result) (*Profile, error) {
 					vs = append(vs, s.Value)
 				}
 			}
-			l := Limit{Test: "pair", Memory: in.memory(), Bytes: Size(pairBytes(results)), AtLeast: lower(vs), Unit: "GB/s", Source: source}
+			l := Limit{Test: "pair", Memory: limitMemory(in.memory()), Bytes: Size(pairBytes(results)), AtLeast: lower(vs), Unit: "GB/s", Source: source}
 			if lv.Way == pairs.Both {
 				l.Test = "pair both ways"
 			}
@@ -100,6 +101,40 @@ func Learn(name string, results []reports.Result) (*Profile, error) {
 		return nil, fmt.Errorf("%w %s: nothing in these results can be a limit: want busbw run, pairs or accept results of good nodes", ErrProfile, name)
 	}
 	return p, p.check()
+}
+
+// limitMemory is how a limit calls the memory of a result.
+func limitMemory(memory string) string {
+	if inGPU(memory) {
+		return "device"
+	}
+	return memory
+}
+
+// learnDevices makes a limit of each test of devices that were alike; where a
+// node has several kinds, the slowest sets it.
+func learnDevices(results []reports.Result, source string) (out []Limit) {
+	by := map[string][]float64{}
+	var twins []*reports.Result
+	for i := range results {
+		r := &results[i]
+		if r.Scope != deviceScope || deviceGBps(r) == 0 {
+			continue
+		}
+		if by[twin(r)] == nil {
+			twins = append(twins, r)
+		}
+		by[twin(r)] = append(by[twin(r)], deviceGBps(r))
+	}
+	for _, r := range twins {
+		l := Limit{Test: strings.ReplaceAll(r.Op, "_", " "), Memory: limitMemory(r.Memory), Bytes: Size(r.Bytes), AtLeast: lower(by[twin(r)]), Unit: "GB/s", Source: source}
+		if i := slices.IndexFunc(out, func(o Limit) bool { return o.Test == l.Test && o.Memory == l.Memory }); i < 0 {
+			out = append(out, l)
+		} else if l.AtLeast < out[i].AtLeast {
+			out[i] = l
+		}
+	}
+	return out
 }
 
 // pairBytes is the size of the bandwidth tests among pair tests.

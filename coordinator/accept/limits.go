@@ -22,7 +22,7 @@ func (p *Profile) PairLimits(link, memory string, bytes int64) pairs.Limits {
 		return l
 	}
 	for _, x := range p.Limits {
-		if (x.Link != "" && x.Link != link) || (x.Memory != "" && x.Memory != memory) || int64(x.Bytes) > bytes {
+		if (x.Link != "" && x.Link != link) || !memoryIs(x.Memory, memory) || int64(x.Bytes) > bytes {
 			continue
 		}
 		switch x.Test {
@@ -66,7 +66,7 @@ func (in *Input) limits() (out []reports.Finding) {
 
 // fits says whether a result was measured as the limit was.
 func (l *Limit) fits(r *reports.Result) bool {
-	return r.Op == l.Test && r.Scope == l.Scope && (l.Memory == "" || l.Memory == r.Memory) && (l.Engine == "" || l.Engine == r.Engine) &&
+	return r.Op == l.Test && r.Scope == l.Scope && memoryIs(l.Memory, r.Memory) && (l.Engine == "" || l.Engine == r.Engine) &&
 		(l.Link == "" || l.Link == r.Link) && (l.Ranks == 0 || l.Ranks == r.Ranks) && r.Nodes >= l.Nodes && r.Bytes >= int64(l.Bytes) &&
 		r.Error == "" && len(r.Seconds) > 0
 }
@@ -141,7 +141,7 @@ func (l *Limit) finding(node string, v float64) reports.Finding {
 func (in *Input) otherLimit(l Limit) *reports.Finding {
 	switch l.Test {
 	case "pair", "pair both ways":
-		if in.Table != nil && (l.Link == "" || l.Link == in.link()) && (l.Memory == "" || l.Memory == in.memory()) {
+		if in.Table != nil && (l.Link == "" || l.Link == in.link()) && memoryIs(l.Memory, in.memory()) {
 			return nil
 		}
 		why := "no pair was measured"
@@ -154,7 +154,10 @@ func (in *Input) otherLimit(l Limit) *reports.Finding {
 		f := l.unmeasured("the limit is that of a bare RDMA write; busbw link measures it")
 		return &f
 	}
-	f := l.unmeasured("not measured")
+	if slices.ContainsFunc(in.Results, func(r reports.Result) bool { return l.ofDevice(&r) }) {
+		return nil // judged with the devices
+	}
+	f := l.unmeasured("no such test of a device: " + l.how())
 	return &f
 }
 

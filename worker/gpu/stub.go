@@ -4,6 +4,7 @@ package gpu
 
 import (
 	"fmt"
+	"time"
 	"unsafe"
 
 	"busbw/collectives"
@@ -36,6 +37,7 @@ func (d *Driver) Device(int) (*Device, error)         { return nil, errNone }
 func (d *Driver) CanAccess(Info, Info) (bool, error)  { return false, errNone }
 func (g *Device) Seat() (*Seat, error)                { return nil, errNone }
 func (g *Device) Free() (int64, error)                { return 0, errNone }
+func (g *Device) Close() error                        { return errNone }
 func (m *Memory) Span(int64, int64) []byte            { return nil }
 func (q *Seat) Reach(*Device) (bool, string, error)   { return false, "", errNone }
 func (q *Seat) Alloc(int64) (*Memory, error)          { return nil, errNone }
@@ -62,6 +64,15 @@ func (q *Seat) Pass(_, _ []unsafe.Pointer, _ int64, _ *reduce.Kernels, _ int) er
 func (l *Link) Reduce(int, []byte, []byte, *reduce.Kernels) error { return errNone }
 
 func NewLink(*Seat, int, *Exchange, []int, collectives.Link) (*Link, error) { return nil, errNone }
+
+// CopyWarmup is how many copies are thrown away.
+const CopyWarmup = 0
+
+func (g *Device) CopyTimes(int64, time.Duration) (in, out []float64, err error) {
+	return nil, nil, errNone
+}
+
+func (g *Device) PeerTimes(*Device, int64, time.Duration) ([]float64, error) { return nil, errNone }
 
 // Done is never reached.
 func (*Seat) Done() (bool, error) { return true, ErrAbsent }

@@ -39,6 +39,9 @@ func rank(word string) int {
 	return 100
 }
 
+// Nearer says whether one of these words stands for a shorter way than another.
+func Nearer(a, b string) bool { return rank(a) < rank(b) }
+
 // Distance is the word for the path through PCIe between two devices. A
 // switch shows as one bridge above and one for each port below, so that two
 // devices of one switch have one bridge each between them and what they share.
