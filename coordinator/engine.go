@@ -85,6 +85,19 @@ func NCCLEnviron() map[string]string {
 // OnNCCL says whether some of the request runs on NCCL.
 func (r *Request) OnNCCL() bool { return slices.Contains(r.Engines, "nccl") }
 
+// NCCLSettings are the settings of a run on NCCL alone: what busbw itself needs
+// to find its way. All other variables go to NCCL as they are.
+func NCCLSettings() (map[string]string, error) {
+	var own []string
+	for _, name := range []string{"NCCL_SOCKET_IFNAME", "NCCL_SOCKET_FAMILY"} {
+		if v, ok := os.LookupEnv(name); ok {
+			own = append(own, name+"="+v)
+		}
+	}
+	values, _, err := Settings(own)
+	return values, err
+}
+
 // onEngines are an operation's cases on every engine that is asked for. NCCL
 // has no algorithms to ask for here: each size is one case.
 func (r *Request) onEngines(native []Case) (out []Case) {

@@ -159,5 +159,12 @@ func (j *Job) late() *Failure {
 	if p := j.progress[slow]; p != nil {
 		f.Rank = p.Rank
 	}
+	if more, first := j.absent(); more != "" {
+		f.Text += "; " + more
+		if first >= 0 {
+			f.Rank, f.Node = first, j.nodeOf(first)
+			slow = f.Node
+		}
+	}
 	return &Failure{Fault: f, Nodes: j.nodes, Last: j.progress[slow], Suspect: -1}
 }

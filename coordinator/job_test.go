@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 //	> nodes HOST:RANKS …                        a new job
 //	> AT ask KIND TIMEOUT
 //	> AT ok NODE [SEQ]
-//	> AT alive NODE [rank=R iter=I step=S]
+//	> AT alive NODE [rank=R iter=I step=S arrived=N,… finished=N,…]
 //	> AT failed|lost NODE [rank=R peer=P link=L step=S consequence]: TEXT
 //	> AT tick | AT cancel
 func TestJobScripts(t *testing.T) {
@@ -139,6 +139,10 @@ func step(t *testing.T, j *Job, in string) []Command {
 				e.Progress.Iteration = num(t, value)
 			case "step":
 				e.Progress.Step = num(t, value)
+			case "arrived":
+				e.Progress.Arrived = counts(t, value)
+			case "finished":
+				e.Progress.Finished = counts(t, value)
 			}
 		case key == "rank":
 			e.Error.Rank = num(t, value)
@@ -147,6 +151,13 @@ func step(t *testing.T, j *Job, in string) []Command {
 		}
 	}
 	return j.Step(at, e)
+}
+
+func counts(t *testing.T, s string) (all []int64) {
+	for n := range strings.SplitSeq(s, ",") {
+		all = append(all, int64(num(t, n)))
+	}
+	return all
 }
 
 func num(t *testing.T, s string) int {

@@ -86,4 +86,8 @@ type Progress struct {
 	Rank      int `json:"rank"`
 	Iteration int `json:"iteration"`
 	Step      int `json:"step"`
+	// On NCCL: its calls in this case that each local rank has made, and those
+	// that have ended; −1 for ranks that have no part in it.
+	Arrived  []int64 `json:"arrived,omitempty"`
+	Finished []int64 `json:"finished,omitempty"`
 }

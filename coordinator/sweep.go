@@ -101,6 +101,9 @@ func (s *Sweep) Measure(ctx context.Context, c Case) (reports.Result, error) {
 		res.Notes = append(res.Notes, s.ncclNotes...)
 	}
 	heavy := grace + time.Duration(float64(c.bytes)/100e6*float64(time.Second)) // touch and fill at 100 MB/s at worst
+	if c.nccl && s.req.Timeout > 0 {
+		heavy = s.req.Timeout // a library that hangs does so here, too
+	}
 	replies, err := ask[CaseReply](ctx, s, KindCase, func(int) any { return body }, heavy)
 	if err != nil {
 		return res, err

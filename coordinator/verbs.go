@@ -53,6 +53,8 @@ type JoinReply struct {
 type PortsReply struct {
 	Moved []Moved `json:"moved,omitempty"`
 	Sent  []Sent  `json:"sent,omitempty"`
+	// Effective is what settings came to, where that shows only afterwards.
+	Effective map[string]string `json:"effective,omitempty"`
 	// Unread is why the GPUs' counters are not known.
 	Unread string `json:"unread,omitempty"`
 }
@@ -191,6 +193,7 @@ func (s *Sweep) ports(ctx context.Context, res *reports.Result) error {
 	byName := map[string]*reports.Counter{}
 	var names []string
 	for i, r := range replies {
+		res.Effective = joined(res.Effective, r.Effective)
 		if r.Unread != "" {
 			res.Notes = append(res.Notes, fmt.Sprintf("%s: what its GPUs counted is not known: %s", NodeName(s.Nodes, i), clean(r.Unread, 200)))
 		}

@@ -18,9 +18,10 @@ import (
 // liveCase is the case that the ranks are ready to run.
 type liveCase struct {
 	collectives.Case
-	groups [][]int // global ranks
-	nccl   bool    // it runs on NCCL
-	shape  string  // the same for cases whose ranks have the same peers
+	groups [][]int         // global ranks
+	nccl   bool            // it runs on NCCL
+	ctx    context.Context // of the runner
+	shape  string          // the same for cases whose ranks have the same peers
 }
 
 // Bounds on what a coordinator can ask of a runner.
@@ -38,6 +39,10 @@ func (r *runner) prepare(ctx context.Context, b coordinator.CaseBody) (any, erro
 	c, err := r.read(b)
 	if err != nil {
 		return nil, err
+	}
+	c.ctx = ctx
+	if r.onNCCL.Store(c.nccl); c.nccl {
+		r.beginNCCL()
 	}
 	r.gpus.islands = nil
 	if b.Islands != nil {
@@ -61,7 +66,10 @@ func (r *runner) prepare(ctx context.Context, b coordinator.CaseBody) (any, erro
 		if reply.Refused, err = r.joinNCCL(ctx, c, b); err != nil {
 			return nil, err
 		}
-		reply.Effective = r.nccl.told
+		reply.Effective = nil // told when it has run
+		if err := r.nccl.log.begin(); err != nil {
+			return nil, err
+		}
 	}
 	if reply.Refused == "" {
 		if reply.Refused, err = r.allocate(c, b); err != nil {
@@ -233,6 +241,9 @@ func (r *runner) total() (n int) {
 
 // progress is that of the local rank that is furthest behind.
 func (r *runner) progress() *coordinator.Progress {
+	if r.onNCCL.Load() {
+		return r.ncclProgress()
+	}
 	var slowest *coordinator.Progress
 	for _, k := range r.ranks {
 		x := k.current.Load()

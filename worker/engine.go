@@ -1,28 +1,21 @@
 package worker
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"busbw/collectives"
 	"busbw/coordinator"
-	"busbw/reports/imports"
 	"busbw/worker/nccl"
 )
 
 // engine is NCCL in this process, for the cases that run on it.
 type engine struct {
-	version int
-	log     string // NCCL's own words go to this file; "": it was told otherwise
+	library nccl.Library // Version 0: not loaded yet
+	log     ncclLog
 	key     string // of the communicators that the ranks are in
-	told    map[string]string
 }
 
 // openNCCL loads NCCL and makes the ids of the groups whose first rank is here.
@@ -33,12 +26,12 @@ func (r *runner) openNCCL(b coordinator.NCCLBody) (any, error) {
 	if r.gpus.own == nil {
 		return nil, errors.New("engine nccl: no GPUs were found here")
 	}
-	if r.nccl.version == 0 {
+	if r.nccl.library.Version == 0 {
 		if err := r.loadNCCL(); err != nil {
 			return nil, fmt.Errorf("engine nccl: %w", err)
 		}
 	}
-	reply := coordinator.NCCLReply{Version: nccl.VersionText(r.nccl.version), IDs: make([][]byte, len(b.Groups)), Notes: injected(r.root)}
+	reply := coordinator.NCCLReply{Version: r.nccl.library.String(), IDs: make([][]byte, len(b.Groups)), Notes: injected(r.root)}
 	for i, g := range b.Groups {
 		if len(g) == 0 || coordinator.NodeOf(r.plan.Nodes, g[0]) != r.plan.Node {
 			continue
@@ -52,42 +45,14 @@ func (r *runner) openNCCL(b coordinator.NCCLBody) (any, error) {
 	return reply, nil
 }
 
-// loadNCCL sets what has to be set before NCCL reads its environment, once.
-// Files of settings are kept out where that can be done; what they inject
-// nevertheless is told.
-func (r *runner) loadNCCL() error {
-	for _, kv := range [][2]string{{"NCCL_CONF_FILE", os.DevNull}, {"NCCL_DEBUG", "INFO"}, {"NCCL_DEBUG_SUBSYS", "INIT,ENV,NET"}} {
-		if _, set := os.LookupEnv(kv[0]); !set {
-			os.Setenv(kv[0], kv[1])
-		}
+// loadNCCL loads the library, once. What has to be set before it reads its
+// environment is set before.
+func (r *runner) loadNCCL() (err error) {
+	if err := r.nccl.log.open(); err != nil {
+		return err
 	}
-	if _, set := os.LookupEnv("NCCL_DEBUG_FILE"); !set {
-		dir, err := os.MkdirTemp("", "busbw-nccl-")
-		if err != nil {
-			return err
-		}
-		r.nccl.log = filepath.Join(dir, "log")
-		os.Setenv("NCCL_DEBUG_FILE", r.nccl.log)
-	}
-	var err error
-	r.nccl.version, err = nccl.Open()
+	r.nccl.library, err = nccl.Open()
 	return err
-}
-
-// injected are settings that /etc/nccl.conf gives every process of the node
-// (NCCL user guide, configuration files).
-func injected(root fs.FS) (notes []string) {
-	f, err := root.Open("etc/nccl.conf")
-	if err != nil {
-		return nil
-	}
-	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan() && len(notes) < 16; {
-		if text := strings.TrimSpace(lines.Text()); text != "" && text[0] != '#' && len(text) < 200 {
-			notes = append(notes, "/etc/nccl.conf sets "+text)
-		}
-	}
-	return notes
 }
 
 // joinNCCL puts every rank of the case into its group's communicator. refused
@@ -96,7 +61,7 @@ func (r *runner) joinNCCL(ctx context.Context, c *liveCase, b coordinator.CaseBo
 	if len(b.NCCL) != len(c.groups) {
 		return "", fmt.Errorf("%d ids for %d groups", len(b.NCCL), len(c.groups))
 	}
-	if err := nccl.Offers(r.nccl.version, c.Dtype, c.Redop); err != nil {
+	if err := nccl.Offers(r.nccl.library.Version, c.Dtype, c.Redop); err != nil {
 		return err.Error(), nil
 	}
 	key := fmt.Sprint(b.NCCL)
@@ -107,19 +72,23 @@ func (r *runner) joinNCCL(ctx context.Context, c *liveCase, b coordinator.CaseBo
 		return "", err
 	}
 	r.nccl.key = key
+	if err := r.nccl.log.joining(); err != nil {
+		return "", err
+	}
 	ctx, cancel := context.WithTimeout(ctx, joinTime)
 	defer cancel()
-	err = r.each(func(k *rank) error {
+	return "", r.each(func(k *rank) error {
 		id := b.NCCL[k.group]
 		if len(id) != nccl.IDBytes {
 			return fmt.Errorf("rank %d: an id of %d bytes", k.global, len(id))
 		}
-		comm, err := nccl.Join(ctx, len(c.groups[k.group]), nccl.ID(id), k.me)
-		k.comm = comm
-		return err
+		comm, err := nccl.Join(ctx, len(c.groups[k.group]), nccl.ID(id), k.me, func() { k.arrived.Add(1) })
+		if err == nil {
+			k.finished.Add(1)
+			k.comm.Store(comm)
+		}
+		return k.ncclError(r.abort, err)
 	})
-	r.nccl.told = r.readNCCL()
-	return "", err
 }
 
 // joinTime is how long the ranks of a communicator wait for each other.
@@ -128,43 +97,31 @@ const joinTime = 2 * time.Minute
 // leaveNCCL ends the communicators that the ranks are in.
 func (r *runner) leaveNCCL() error {
 	r.nccl.key = ""
-	return r.on(r.ranks, func(k *rank) (err error) {
-		if k.comm != nil {
-			err = k.comm.Close()
-			k.comm = nil
+	return r.on(r.ranks, func(k *rank) error {
+		if comm := k.comm.Swap(nil); comm != nil {
+			return comm.Close()
 		}
-		return err
+		return nil
 	})
 }
 
 // endNCCL is leaveNCCL at the end of the process, whatever others do.
 func (r *runner) endNCCL() {
-	if r.nccl.version == 0 {
+	if r.nccl.library.Version == 0 {
 		return
 	}
-	_ = r.on(r.ranks, func(k *rank) error { // there is nobody left to tell
-		if k.comm == nil {
-			return nil
-		}
-		return k.comm.Abort()
-	})
-	if r.nccl.log != "" {
-		os.RemoveAll(filepath.Dir(r.nccl.log))
-	}
+	r.abandon()
+	r.nccl.log.close()
 }
 
-// readNCCL is what NCCL says took effect: its network, the ways between
-// ranks, the settings that it took from the environment.
-func (r *runner) readNCCL() map[string]string {
-	if r.nccl.log == "" {
-		return map[string]string{"nccl log": "not read: NCCL_DEBUG_FILE was set"}
+// abandon aborts the communicators from any thread, so that ranks that wait in
+// a call of NCCL come back from it.
+func (r *runner) abandon() {
+	for _, k := range r.ranks {
+		if comm := k.comm.Load(); comm != nil {
+			_ = comm.Abort() // there is nobody left to tell
+		}
 	}
-	f, err := os.Open(r.nccl.log)
-	if err != nil {
-		return map[string]string{"nccl log": "not written"}
-	}
-	defer f.Close()
-	return imports.NCCLEffect(f)
 }
 
 // queue runs the case's collective on NCCL and waits for it. The wait ends when
@@ -172,18 +129,24 @@ func (r *runner) readNCCL() map[string]string {
 // by the coordinator, for it does not answer.
 func (k *rank) queue(c *liveCase, abort *collectives.Abort, b collectives.Buffers) error {
 	call := nccl.Call{Op: c.Op, Dtype: c.Dtype, Redop: c.Redop, Root: c.Root, Count: c.Count, In: b.In, Out: b.Out}
-	if err := k.comm.Queue(call, k.seat.Stream()); err != nil {
+	comm := k.comm.Load()
+	if comm == nil {
+		return k.ncclError(abort, nccl.ErrGone)
+	}
+	if err := comm.Queue(c.ctx, call, k.seat.Stream()); err != nil {
 		return k.ncclError(abort, err)
 	}
+	k.arrived.Add(1)
 	for i := 1; ; i++ {
 		done, err := k.seat.Done()
 		if done || err != nil {
+			k.finished.Add(1)
 			return k.ncclError(abort, err)
 		}
 		if i%watchEvery != 0 {
 			continue
 		}
-		if err := k.comm.Fault(); err != nil {
+		if err := comm.Fault(); err != nil {
 			return k.ncclError(abort, err)
 		}
 		if err := abort.Err(); err != nil {
@@ -195,11 +158,48 @@ func (k *rank) queue(c *liveCase, abort *collectives.Abort, b collectives.Buffer
 // watchEvery is how many looks at the stream lie between two at the communicator.
 const watchEvery = 4096
 
+// ncclError says whose error it is. One that follows from another rank's end
+// says so, and one that follows from the run's end is not the first.
 func (k *rank) ncclError(abort *collectives.Abort, err error) error {
 	if err == nil {
 		return nil
 	}
-	err = fmt.Errorf("rank %d: %w", k.global, err)
+	var e *nccl.Error
+	switch {
+	case errors.Is(err, nccl.ErrGone):
+		err = fmt.Errorf("%w: %w", collectives.ErrAborted, err)
+	case errors.As(err, &e) && e.Consequence():
+		err = fmt.Errorf("%w: %w", collectives.ErrPeerClosed, err)
+	}
+	err = &collectives.LinkError{Rank: k.global, Peer: -1, Link: "nccl", Err: err}
 	abort.Set(err)
 	return err
+}
+
+// ncclProgress is how many calls of NCCL each local rank has made in this case,
+// and seen the end of: the first may be to join. −1: it has no part in the case.
+func (r *runner) ncclProgress() *coordinator.Progress {
+	p := &coordinator.Progress{Rank: r.first}
+	for i, k := range r.ranks {
+		at, done := k.arrived.Load(), k.finished.Load()
+		if p.Arrived, p.Finished = append(p.Arrived, at), append(p.Finished, done); at < 0 {
+			continue
+		}
+		if slowest := p.Finished[p.Rank-r.first]; i == 0 || slowest < 0 || done < slowest {
+			p.Rank, p.Iteration = k.global, int(done)
+		}
+	}
+	return p
+}
+
+// beginNCCL sets the counts of a case's ranks.
+func (r *runner) beginNCCL() {
+	for _, k := range r.ranks {
+		n := int64(0)
+		if k.group < 0 {
+			n = -1
+		}
+		k.arrived.Store(n)
+		k.finished.Store(n)
+	}
 }

@@ -38,8 +38,12 @@ func TestEveryCaseOnNCCL(t *testing.T) {
 		if r.Algorithm != "nccl" || r.Link != "nccl" || r.Memory != "cuda" || r.Predicted != nil {
 			t.Errorf("%s %s: algorithm %s, link %s, memory %s, prediction %v", r.Scope, r.Op, r.Algorithm, r.Link, r.Memory, r.Predicted)
 		}
-		if r.Effective["nccl network"] != "Socket" || !strings.Contains(r.Effective["nccl channels"], "P2P/direct × ") {
+		if r.Effective["nccl network"] != "Socket" || !strings.Contains(r.Effective["nccl channels"], "P2P/direct × ") || r.Effective["nccl version"] != "2.23.4" {
 			t.Errorf("took effect: %v", r.Effective)
+		}
+		small, choice := r.Bytes < 32768, r.Effective["nccl algorithm"]+" "+r.Effective["nccl protocol"]
+		if r.Op == "all_reduce" && r.Scope == "global" && choice != map[bool]string{true: "Tree LL", false: "Ring Simple"}[small] {
+			t.Errorf("all_reduce of %d B ran by %s", r.Bytes, choice)
 		}
 	}
 	if engines["nccl"] == 0 || engines["nccl"] != engines["native"] {

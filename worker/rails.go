@@ -146,6 +146,9 @@ func (r *runner) counted() (any, error) {
 	if reply.Moved, reply.Sent, err = r.counts.moved(); err != nil {
 		reply.Unread = err.Error()
 	}
+	if r.onNCCL.Load() {
+		reply.Effective = r.toldNCCL()
+	}
 	if r.mesh == nil {
 		return reply, nil
 	}

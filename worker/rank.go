@@ -23,9 +23,9 @@ type rank struct {
 	link    *collectives.TCPLink // nil until a peer is in another process
 	wire    *collectives.Wire    // over link, or over queue pairs
 	queues  queues
-	seat    *gpu.Seat  // nil until a case is in GPU memory
-	comm    *nccl.Comm // while cases run on NCCL
-	staged  *gpu.Link  // then: to ranks that its GPU does not reach; link is under it
+	seat    *gpu.Seat                 // nil until a case is in GPU memory
+	comm    atomic.Pointer[nccl.Comm] // while cases run on NCCL
+	staged  *gpu.Link                 // then: to ranks that its GPU does not reach; link is under it
 	exec    *collectives.Rank
 	current atomic.Pointer[collectives.Rank] // exec, for the heartbeat
 	program *collectives.Program
@@ -33,6 +33,8 @@ type rank struct {
 	me      int // in the group
 	slots   slots
 	next    int // slot of the next run
+
+	arrived, finished atomic.Int64 // calls of NCCL in this case
 
 	apart  bool    // the group is on several machines, whose clocks differ
 	offset float64 // s from this machine's clock to that of the group's first rank
@@ -185,7 +187,7 @@ func (r *runner) batch(b coordinator.BatchBody) (any, error) {
 		return nil, err
 	}
 	runtime.GC() // collection is off while ranks run
-	if err := r.each(func(k *rank) error { return k.run(r.live, b, r.clock, r.abort) }); err != nil {
+	if err := r.hushNCCL(r.each(func(k *rank) error { return k.run(r.live, b, r.clock, r.abort) })); err != nil {
 		return nil, err
 	}
 	reply := coordinator.BatchReply{Seconds: make([]float64, b.Iterations)}

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -41,6 +42,7 @@ type runner struct {
 	root     fs.FS             // of the machine's files
 	gpus     gpus
 	nccl     engine
+	onNCCL   atomic.Bool // the case runs on it
 	beating  sync.WaitGroup
 	watching atomic.Bool // the ranks have devices
 
@@ -71,9 +73,11 @@ func Run(version string, in io.Reader, out io.Writer) error {
 		r.beating.Wait()
 	}()
 	r.beating.Go(func() { r.beat(ctx) })
-	for lines.Scan() {
+	commands := make(chan []byte)
+	go r.listenTo(ctx, cancel, lines, commands)
+	for line := range commands {
 		var c coordinator.Command
-		if err := json.Unmarshal(lines.Bytes(), &c); err != nil {
+		if err := json.Unmarshal(line, &c); err != nil {
 			return fmt.Errorf("runner: command: %w", err)
 		}
 		body, err := r.obey(ctx, c)
@@ -83,6 +87,24 @@ func Run(version string, in io.Reader, out io.Writer) error {
 		}
 	}
 	return lines.Err()
+}
+
+// listenTo passes on commands. When there are none any more the run is over, even
+// if the ranks are busy: they give up what they wait for.
+func (r *runner) listenTo(ctx context.Context, cancel context.CancelFunc, lines *bufio.Scanner, commands chan<- []byte) {
+	defer close(commands)
+	for lines.Scan() {
+		select {
+		case commands <- bytes.Clone(lines.Bytes()):
+		case <-ctx.Done():
+			return
+		}
+	}
+	r.abort.Set(errOver)
+	cancel()
+	if r.onNCCL.Load() {
+		r.abandon()
+	}
 }
 
 // start makes the node's ranks, each a goroutine on a thread of its own.

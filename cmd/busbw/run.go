@@ -140,7 +140,12 @@ func (f *runFlags) request() (*coordinator.Request, error) {
 	if r.InPlace, err = f.halves(); err != nil {
 		return nil, err
 	}
-	if r.Settings, r.Notes, err = coordinator.Environ(); err != nil {
+	if slices.Equal(f.engines, []string{"nccl"}) {
+		r.Settings, err = coordinator.NCCLSettings()
+	} else {
+		r.Settings, r.Notes, err = coordinator.Environ()
+	}
+	if err != nil {
 		return nil, err
 	}
 	if _, _, err := rdma.ParseSettings(r.Settings); err != nil {

@@ -33,7 +33,7 @@ func (f *runFlags) what(fl *pflag.FlagSet) {
 	fl.StringSliceVar(&f.scopes, "scope", f.scopes, "intra: each node by itself; cross: one rank a node; global: all ranks")
 	fl.StringVar(&f.inPlace, "inplace", "", "out, in or both (default out; both for --format nccl)")
 	fl.DurationVar(&f.time, "time", f.time, "measuring time of each size, where -n is 0")
-	fl.DurationVar(&f.timeout, "timeout", 0, "longest wait for one batch of iterations (0: from the expected time)")
+	fl.DurationVar(&f.timeout, "timeout", 0, "longest wait for one batch of iterations, and on NCCL for joining and for a check (0: from the expected time)")
 	fl.BoolVar(&f.noRotate, "no-rotate", false, "use the same buffers in every iteration, so that they may stay in the caches")
 	fl.BoolVar(&f.huge, "huge", true, "ask for transparent huge pages")
 	fl.StringVar(&f.memory, "memory", "auto", "where the buffers are: "+strings.Join(coordinator.Memories(), ", ")+" (auto: gpu where every node has one GPU a rank)")

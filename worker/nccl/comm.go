@@ -10,32 +10,49 @@ import "C"
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
 	"busbw/collectives"
 )
 
-// library is the name under which every package installs it.
-const library = "libnccl.so.2"
-
-// Open loads the library and tells its version (22304 for 2.23.4). The error is
+// Open loads the library and tells which, and its version. The error is
 // ErrAbsent, ErrTooOld, or one of the library's own.
-func Open() (version int, err error) {
+func Open() (l Library, err error) {
+	var absent []error
+	for _, l.Name = range libraries {
+		if err = load(l.Name); !errors.Is(err, ErrAbsent) {
+			break
+		}
+		absent = append(absent, err)
+	}
+	if len(absent) == len(libraries) {
+		return Library{}, fmt.Errorf("%w, nor %s; install it, or name its folder in LD_LIBRARY_PATH", absent[0], libraries[1])
+	}
+	if err != nil {
+		return Library{}, err
+	}
+	var v C.int
+	err = failed(l.Name+": ask for its version", C.nccl_version(&v), nil)
+	l.Version = int(v)
+	return l, err
+}
+
+func load(library string) error {
 	name := C.CString(library)
 	defer C.free(unsafe.Pointer(name))
 	var why [256]C.char
 	switch C.nccl_load(name, &why[0], C.int(len(why))) {
 	case 1:
-		return 0, fmt.Errorf("%w: %s; install it, or name its folder in LD_LIBRARY_PATH", ErrAbsent, C.GoString(&why[0]))
+		return fmt.Errorf("%w: %s", ErrAbsent, C.GoString(&why[0]))
 	case 2:
-		return 0, fmt.Errorf("%w: %s; busbw needs 2.8 or later", ErrTooOld, C.GoString(&why[0]))
+		return fmt.Errorf("%w: %s: %s; busbw needs 2.8 or later", ErrTooOld, library, C.GoString(&why[0]))
 	}
-	var v C.int
-	err = failed("ask for its version", C.nccl_version(&v), nil)
-	return int(v), err
+	return nil
 }
 
 func failed(what string, r C.nccl_result, c C.ncclComm_t) error {
@@ -52,15 +69,26 @@ func NewID() (id ID, err error) {
 	return id, err
 }
 
-// Comm is a rank's place in a communicator.
+// Comm is a rank's place in a communicator. Its rank's thread uses it; any may
+// abort it.
 type Comm struct {
 	c       C.ncclComm_t
 	rank, n int
+	gone    atomic.Bool // aborted: NCCL has freed c
+}
+
+// failed is of a call on the communicator, which may be aborted meanwhile.
+func (k *Comm) failed(what string, r C.nccl_result) error {
+	if k.gone.Load() {
+		return ErrGone
+	}
+	return failed(what, r, k.c)
 }
 
 // Join takes rank's place among n. Its thread's current context is the rank's
-// GPU. A rank that never comes ends the wait with ctx, and the communicator with it.
-func Join(ctx context.Context, n int, id ID, rank int) (*Comm, error) {
+// GPU. A rank that never comes ends the wait with ctx, and the communicator
+// with it. begun (nil: none) is called when NCCL has taken the rank's call.
+func Join(ctx context.Context, n int, id ID, rank int, begun func()) (*Comm, error) {
 	k := &Comm{rank: rank, n: n}
 	what := fmt.Sprintf("rank %d of %d: join", rank, n)
 	r := C.nccl_init(&k.c, C.int(n), (*C.char)(unsafe.Pointer(&id[0])), C.int(rank))
@@ -69,9 +97,11 @@ func Join(ctx context.Context, n int, id ID, rank int) (*Comm, error) {
 			return nil, err
 		}
 	}
+	if begun != nil {
+		begun()
+	}
 	if err := k.settle(ctx, what); err != nil {
-		C.nccl_abort(k.c)
-		return nil, err
+		return nil, errors.Join(err, k.Abort())
 	}
 	return k, nil
 }
@@ -80,15 +110,18 @@ func Join(ctx context.Context, n int, id ID, rank int) (*Comm, error) {
 func (k *Comm) settle(ctx context.Context, what string) error {
 	for wait := 50 * time.Microsecond; ; wait = min(2*wait, 5*time.Millisecond) {
 		var e C.nccl_result
-		if err := failed(what, C.nccl_async(k.c, &e), k.c); err != nil {
+		if k.gone.Load() {
+			return ErrGone
+		}
+		if err := k.failed(what, C.nccl_async(k.c, &e)); err != nil {
 			return err
 		}
 		if e != C.NCCL_IN_PROGRESS {
-			return failed(what, e, k.c)
+			return k.failed(what, e)
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("NCCL: %s: not all %d ranks arrived: %w", what, k.n, ctx.Err())
+			return fmt.Errorf("NCCL: %s: not all %d ranks arrived: %w", what, k.n, context.Cause(ctx))
 		case <-time.After(wait):
 		}
 	}
@@ -97,23 +130,41 @@ func (k *Comm) settle(ctx context.Context, what string) error {
 // Fault is what went wrong in the communicator since, without waiting.
 func (k *Comm) Fault() error {
 	var e C.nccl_result
-	if err := failed("watch", C.nccl_async(k.c, &e), k.c); err != nil {
+	if k.gone.Load() {
+		return ErrGone
+	}
+	if err := k.failed("watch", C.nccl_async(k.c, &e)); err != nil {
 		return err
 	}
 	if e == C.NCCL_IN_PROGRESS {
 		return nil
 	}
-	return failed(fmt.Sprintf("rank %d of %d", k.rank, k.n), e, k.c)
+	return k.failed(fmt.Sprintf("rank %d of %d", k.rank, k.n), e)
 }
 
 // Close leaves when all work is done.
-func (k *Comm) Close() error { return failed("leave", C.nccl_destroy(k.c), nil) }
+func (k *Comm) Close() error {
+	if k.gone.Swap(true) {
+		return ErrGone
+	}
+	return failed("leave", C.nccl_destroy(k.c), nil)
+}
 
-// Abort leaves at once, whatever the others do.
-func (k *Comm) Abort() error { return failed("abort", C.nccl_abort(k.c), nil) }
+// Abort leaves at once, whatever the others do; a call that is under way on
+// another thread comes back. The second time it does nothing.
+func (k *Comm) Abort() error {
+	if k.gone.Swap(true) {
+		return nil
+	}
+	return failed("abort", C.nccl_abort(k.c), nil)
+}
 
-// Queue puts a collective on a stream (a CUstream).
-func (k *Comm) Queue(c Call, stream unsafe.Pointer) error {
+// Queue puts a collective on a stream (a CUstream). Where NCCL has to connect
+// ranks first, that is over when Queue returns, or ctx is.
+func (k *Comm) Queue(ctx context.Context, c Call, stream unsafe.Pointer) error {
+	if k.gone.Load() {
+		return ErrGone
+	}
 	in, out := unsafe.Pointer(unsafe.SliceData(c.In)), unsafe.Pointer(unsafe.SliceData(c.Out))
 	t, o := C.int(dtypes[c.Dtype].id), C.int(redops[c.Redop].id)
 	all, block := C.size_t(c.Count), c.Count/int64(k.n)
@@ -131,15 +182,15 @@ func (k *Comm) Queue(c Call, stream unsafe.Pointer) error {
 	case collectives.ReduceScatter:
 		r = C.nccl_reduce_scatter(in, out, b, t, o, k.c, st)
 	default:
-		return k.queueGroup(c, block, t, st)
+		return k.queueGroup(ctx, c, block, t, st)
 	}
 	runtime.KeepAlive(k)
-	return k.checked(c, r)
+	return k.checked(ctx, c, r)
 }
 
 // queueGroup builds the operations that NCCL has only as sends and receives.
-func (k *Comm) queueGroup(c Call, block int64, t C.int, st C.nccl_stream) error {
-	if err := k.checked(c, C.nccl_group(0)); err != nil {
+func (k *Comm) queueGroup(ctx context.Context, c Call, block int64, t C.int, st C.nccl_stream) error {
+	if err := k.checked(ctx, c, C.nccl_group(0)); err != nil {
 		return err
 	}
 	size := block * int64(c.Dtype.Size())
@@ -182,16 +233,17 @@ func (k *Comm) queueGroup(c Call, block int64, t C.int, st C.nccl_stream) error 
 	if end := C.nccl_group(1); first == 0 || first == C.NCCL_IN_PROGRESS {
 		first = end
 	}
-	return k.checked(c, first)
+	return k.checked(ctx, c, first)
 }
 
 // checked waits where a call that does not block is still in progress.
-func (k *Comm) checked(c Call, r C.nccl_result) error {
+func (k *Comm) checked(ctx context.Context, c Call, r C.nccl_result) error {
+	if r == C.NCCL_OK {
+		return nil
+	}
 	what := fmt.Sprintf("rank %d of %d: %s", k.rank, k.n, c.Op)
 	if r == C.NCCL_IN_PROGRESS {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
 		return k.settle(ctx, what)
 	}
-	return failed(what, r, k.c)
+	return k.failed(what, r)
 }

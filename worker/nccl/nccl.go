@@ -17,6 +17,27 @@ var ErrAbsent = errors.New("no NCCL library on this machine")
 // ErrTooOld means that the library there lacks what busbw needs.
 var ErrTooOld = errors.New("the NCCL library is too old")
 
+// Library is the NCCL that was loaded.
+type Library struct {
+	Name    string // "libnccl.so.2"
+	Version int    // 22304 for 2.23.4; of RCCL that of the NCCL that it follows
+}
+
+// String is the version, with the name where that is not NCCL's.
+func (l Library) String() string {
+	if l.Name == libraries[0] {
+		return VersionText(l.Version)
+	}
+	return VersionText(l.Version) + " (" + l.Name + ")"
+}
+
+// libraries are the names under which packages install NVIDIA's library, and
+// AMD's, which has the same interface.
+var libraries = [...]string{"libnccl.so.2", "librccl.so.1"}
+
+// ErrGone is what a communicator answers that was aborted.
+var ErrGone = errors.New("NCCL: the communicator was aborted")
+
 // Error is a result of the library that is not success.
 type Error struct {
 	What string // that was tried

@@ -61,7 +61,7 @@ func play(d *gpu.Driver, n int, id ID, rank int, do func(k *Comm, seat *gpu.Seat
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	k, err := Join(ctx, n, id, rank)
+	k, err := Join(ctx, n, id, rank, nil)
 	if err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func once(k *Comm, seat *gpu.Seat, c Call) error {
 	if c.Op.Reduces() {
 		input = reduce.Input(c.Dtype, c.Redop, k.n, k.rank, 0, len(c.In))
 	}
-	if err := errors.Join(seat.Set(c.Out, 0xa5), seat.Fill(c.In, input), k.Queue(c, seat.Stream()), seat.Drain()); err != nil {
+	if err := errors.Join(seat.Set(c.Out, 0xa5), seat.Fill(c.In, input), k.Queue(context.Background(), c, seat.Stream()), seat.Drain()); err != nil {
 		return err
 	}
 	block := c.Count / int64(k.n)
@@ -209,12 +209,12 @@ func TestMissingRank(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	if _, err := Join(ctx, 2, id, 0); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "not all 2 ranks arrived") {
+	if _, err := Join(ctx, 2, id, 0, nil); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "not all 2 ranks arrived") {
 		t.Error(err)
 	}
 	id[127] ^= 1
 	var e *Error
-	if _, err := Join(t.Context(), 2, id, 0); !errors.As(err, &e) || e.Code != 4 || !strings.Contains(err.Error(), "unique id damaged") {
+	if _, err := Join(t.Context(), 2, id, 0, nil); !errors.As(err, &e) || e.Code != 4 || !strings.Contains(err.Error(), "unique id damaged") {
 		t.Error(err)
 	}
 }

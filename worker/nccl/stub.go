@@ -9,8 +9,8 @@ import (
 )
 
 // Open says that this build cannot.
-func Open() (int, error) {
-	return 0, fmt.Errorf("%w: this busbw was built without cgo", ErrAbsent)
+func Open() (Library, error) {
+	return Library{}, fmt.Errorf("%w: this busbw was built without cgo", ErrAbsent)
 }
 
 // NewID is never reached.
@@ -20,7 +20,7 @@ func NewID() (ID, error) { return ID{}, ErrAbsent }
 type Comm struct{}
 
 // Join is never reached.
-func Join(context.Context, int, ID, int) (*Comm, error) { return nil, ErrAbsent }
+func Join(context.Context, int, ID, int, func()) (*Comm, error) { return nil, ErrAbsent }
 
 // Fault is never reached.
 func (*Comm) Fault() error { return ErrAbsent }
@@ -32,4 +32,4 @@ func (*Comm) Close() error { return ErrAbsent }
 func (*Comm) Abort() error { return ErrAbsent }
 
 // Queue is never reached.
-func (*Comm) Queue(Call, unsafe.Pointer) error { return ErrAbsent }
+func (*Comm) Queue(context.Context, Call, unsafe.Pointer) error { return ErrAbsent }

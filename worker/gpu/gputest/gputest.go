@@ -20,6 +20,9 @@ const child = "BUSBW_GPUTEST"
 // Libraries is what stands before a folder of further libraries in OnFake's env.
 const Libraries = "GPUTEST_LIBRARIES="
 
+// Child says that this process is one of OnFake.
+func Child() bool { return os.Getenv(child) != "" }
+
 // OnFake runs the test that calls it once more, in a process of its own that
 // finds the fake driver and has the variables of env (FAKECUDA_…). It is true
 // there; where it is false the caller has nothing left to do. gpuDir is the

@@ -4,13 +4,15 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { COPY, SET, RECORD, WAIT, KERNEL_RUN };
+enum { COPY, SET, RECORD, WAIT, KERNEL_RUN, CALL };
 struct task {
   int what;
   u64 to, from, n, gen;
   unsigned char byte;
   CUevent event;
   const struct kernel *k;
+  void (*call)(void *);
+  void *arg;
   char param[512];
   struct task *next;
 };
@@ -45,6 +47,7 @@ static void *work(void *arg) {
     if (t->what == COPY) memmove(at(t->to), at(t->from), t->n);
     if (t->what == SET) memset(at(t->to), t->byte, t->n);
     if (t->what == KERNEL_RUN) fake_run(t->k, t->param);
+    if (t->what == CALL) t->call(t->arg);
     pthread_mutex_lock(&lock);
     if (t->what == RECORD) {
       t->event->fired = t->gen;
@@ -187,3 +190,11 @@ CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, uns
   pthread_mutex_unlock(&lock);
   return before;
 }
+
+// For other stand-ins, whose work is in a stream too: call is made when its turn
+// comes, and memory is where this process finds what the device has there.
+CUresult fake_call(CUstream s, void (*call)(void *), void *arg) {
+  ENTER; STREAM(s);
+  return queue(s, (struct task){.what = CALL, .call = call, .arg = arg});
+}
+void *fake_memory(CUstream s, u64 a, u64 n) { return fake_reach(s->dev, a, n) ? NULL : at(a); }
