@@ -70,12 +70,15 @@ func (s *Sweep) communicators(ctx context.Context, c Case) ([][]byte, error) {
 // ncclIDBytes is the size of ncclUniqueId.
 const ncclIDBytes = 128
 
+// maxNCCLValue bounds the value of a variable of NCCL.
+const maxNCCLValue = 4096
+
 // NCCLEnviron is what this process's environment sets for NCCL itself, for
 // runners of the nccl engine: with that engine no default of ours is passed on.
 func NCCLEnviron() map[string]string {
 	set := map[string]string{}
 	for _, kv := range os.Environ() {
-		if name, v, _ := strings.Cut(kv, "="); strings.HasPrefix(name, "NCCL_") && len(set) < 256 && len(v) < 4096 {
+		if name, v, _ := strings.Cut(kv, "="); strings.HasPrefix(name, "NCCL_") && len(set) < 256 && len(v) < maxNCCLValue {
 			set[name] = v
 		}
 	}

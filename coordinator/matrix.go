@@ -14,7 +14,7 @@ import (
 )
 
 // SweptEngines lists the engines whose settings can be swept.
-func SweptEngines() []string { return []string{"native"} }
+func SweptEngines() []string { return Engines() }
 
 // Bounds of a matrix, which may come from anywhere.
 const (
@@ -140,24 +140,19 @@ func (m *Matrix) Variants(env []string) (all []Variant, notes []string, err erro
 	}
 	base := map[string]string{}
 	for _, kv := range env {
-		if k, v, _ := strings.Cut(kv, "="); strings.HasPrefix(k, "NCCL_") && Honoured(k) {
-			base[canonical(k)] = v
+		if k, v, _ := strings.Cut(kv, "="); strings.HasPrefix(k, "NCCL_") && m.takes(k) == nil {
+			base[m.today(k)] = v
 		}
 	}
-	overlay(base, m.Base)
+	m.overlay(base, m.Base)
 	combos, notes, err := m.combinations()
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, v := range slices.Concat([]Variant{{Name: BaseName}}, combos, m.Named) {
 		with := maps.Clone(base)
-		overlay(with, v.Env)
-		var list []string
-		for k, x := range with {
-			list = append(list, k+"="+x)
-		}
-		slices.Sort(list)
-		if v.Settings, _, err = Settings(list); err != nil {
+		m.overlay(with, v.Env)
+		if v.Settings, err = m.effective(with); err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", v.Name, err)
 		}
 		if i := slices.IndexFunc(all, func(o Variant) bool { return maps.Equal(o.Settings, v.Settings) }); i >= 0 {
@@ -193,10 +188,10 @@ func (m *Matrix) valid() error {
 		if len(a.Values) == 0 || len(a.Values) > maxAxis {
 			return fmt.Errorf("%s has %d values: want 1 to %d", a.Name, len(a.Values), maxAxis)
 		}
-		if slices.Contains(axes, canonical(a.Name)) {
+		if slices.Contains(axes, m.today(a.Name)) {
 			return fmt.Errorf("%s is given twice: put all its values in one list", a.Name)
 		}
-		axes = append(axes, canonical(a.Name))
+		axes = append(axes, m.today(a.Name))
 		if total *= len(a.Values); total > 1<<20 {
 			return fmt.Errorf("the matrix has over a million combinations; at most %d settings can be compared", maxVariants)
 		}
@@ -212,18 +207,19 @@ func (m *Matrix) valid() error {
 		}
 	}
 	var foreign []string
+	var why, err error
 	for _, n := range names {
-		if !Honoured(n) && !slices.Contains(foreign, n) {
-			foreign = append(foreign, n)
+		if err = m.takes(n); err != nil && !slices.Contains(foreign, n) {
+			foreign, why = append(foreign, n), err
 		}
 	}
 	if foreign != nil {
 		slices.Sort(foreign)
-		return fmt.Errorf("%s: not a setting of the %s engine, so that it could only seem to make no difference; the settings are %s", clean(strings.Join(foreign, ", "), 300), m.Engine, strings.Join(settingNames(), ", "))
+		return fmt.Errorf("%s: %w", clean(strings.Join(foreign, ", "), 300), why)
 	}
 	for _, e := range m.Exclude {
 		for k := range e {
-			if !slices.Contains(axes, canonical(k)) {
+			if !slices.Contains(axes, m.today(k)) {
 				return fmt.Errorf("exclude: %s is not in the matrix", k)
 			}
 		}
@@ -242,10 +238,10 @@ func (m *Matrix) combinations() (all []Variant, notes []string, err error) {
 		env := map[string]string{}
 		var label []string
 		for i, a := range m.Axes {
-			env[canonical(a.Name)] = a.Values[at[i]]
-			label = append(label, canonical(a.Name)+"="+a.Values[at[i]])
+			env[m.today(a.Name)] = a.Values[at[i]]
+			label = append(label, m.today(a.Name)+"="+a.Values[at[i]])
 		}
-		out := slices.IndexFunc(m.Exclude, func(e map[string]string) bool { return covers(env, e) })
+		out := slices.IndexFunc(m.Exclude, func(e map[string]string) bool { return m.covers(env, e) })
 		if out >= 0 {
 			used[out] = true
 		} else {
@@ -274,17 +270,17 @@ func (m *Matrix) combinations() (all []Variant, notes []string, err error) {
 }
 
 // covers says whether env has all of an exclusion's values.
-func covers(env, exclude map[string]string) bool {
+func (m *Matrix) covers(env, exclude map[string]string) bool {
 	for k, v := range exclude {
-		if env[canonical(k)] != v {
+		if env[m.today(k)] != v {
 			return false
 		}
 	}
 	return len(exclude) > 0
 }
 
-func overlay(env, more map[string]string) {
+func (m *Matrix) overlay(env, more map[string]string) {
 	for k, v := range more {
-		env[canonical(k)] = v
+		env[m.today(k)] = v
 	}
 }

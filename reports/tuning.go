@@ -33,9 +33,10 @@ type Tried struct {
 	Lines    []string `json:"lines,omitempty"`
 	Launches int      `json:"launches"`
 	Out      string   `json:"out,omitempty"`     // Wrong, Beyond: it cannot win anything
-	Why      string   `json:"why,omitempty"`     // it is out
+	Why      string   `json:"why,omitempty"`     // it is out, or has no result
 	Effects  []string `json:"effects,omitempty"` // what it did, against the base
 	Inert    bool     `json:"inert,omitempty"`   // nothing that the ranks report was different
+	Unheard  []string `json:"unheard,omitempty"` // its variables that NCCL's log never mentions
 }
 
 // Band is a range of sizes of one operation in one scope. What counts is the
@@ -133,6 +134,9 @@ func Tune(trials []Trial, twice []Result, margin float64) (*Tuning, error) {
 	slices.SortStableFunc(rows, compareRows)
 	for i := range t.Settings {
 		t.inspect(i, rows, cases, order)
+		if s := &t.Settings[i]; s.Launches == 0 && s.Out == "" {
+			s.Why = firstError(trials[i].Results)
+		}
 	}
 	for at := 0; at < len(rows); {
 		end := at
@@ -148,6 +152,16 @@ func Tune(trials []Trial, twice []Result, margin float64) (*Tuning, error) {
 	t.one()
 	t.drift(rows, sides)
 	return t, nil
+}
+
+// firstError is why nothing was measured, as far as it is known.
+func firstError(results []Result) string {
+	for _, r := range results {
+		if r.Error != "" {
+			return r.Error
+		}
+	}
+	return ""
 }
 
 // inspect finds what a setting did and whether it is out.
@@ -170,6 +184,11 @@ func (t *Tuning) inspect(i int, rows []Row, cases map[string][][]Result, order [
 		if len(base) == 0 || len(mine) == 0 {
 			continue
 		}
+		for k := range mine[0].Config {
+			if mine[0].Engine == "nccl" && mine[0].Config[k] != base[0].Config[k] && mine[0].Effective[k] == "" && len(mine[0].Effective) > 0 && !slices.Contains(s.Unheard, k) {
+				s.Unheard = append(s.Unheard, k)
+			}
+		}
 		for _, d := range did(&base[0], &mine[0]) {
 			if counts[d]++; counts[d] == 1 {
 				seen = append(seen, d)
@@ -185,6 +204,7 @@ func (t *Tuning) inspect(i int, rows []Row, cases map[string][][]Result, order [
 		s.Effects = append(s.Effects, fmt.Sprintf("%s in %d of %d cases", d, counts[d], len(rows)))
 	}
 	s.Inert = len(seen) == 0
+	slices.Sort(s.Unheard)
 }
 
 // did lists what the ranks report differently from the base.
@@ -203,6 +223,9 @@ func did(base, mine *Result) (all []string) {
 		}
 	}
 	for _, k := range sortedKeys(names) {
+		if strings.HasPrefix(k, "NCCL_") {
+			continue // that NCCL has read a variable is no effect of it
+		}
 		say(name(k), name(base.Effective[k]), name(mine.Effective[k]))
 	}
 	verbs := func(r *Result) string {

@@ -121,11 +121,14 @@ func (t *Tuning) facts() (lines []string) {
 		case s.Out != "":
 			lines = append(lines, fmt.Sprintf("disqualified: %s: %s: %s", t.label(i), s.Out, prose(s.Why)))
 		case s.Launches == 0:
-			lines = append(lines, fmt.Sprintf("no result: %s", t.label(i)))
+			lines = append(lines, strings.TrimSuffix(fmt.Sprintf("no result: %s: %s", t.label(i), prose(s.Why)), ": "))
 		case s.Inert:
 			lines = append(lines, fmt.Sprintf("no evidence of effect: %s: algorithm, link and all that the ranks report are those of the base in every case", t.label(i)))
 		default:
 			lines = append(lines, fmt.Sprintf("did something: %s: %s", t.label(i), prose(strings.Join(s.Effects, "; "))))
+		}
+		if s.Unheard != nil {
+			lines = append(lines, fmt.Sprintf("never mentioned by NCCL: %s: %s: no sign that NCCL has read it", t.label(i), prose(strings.Join(s.Unheard, ", "))))
 		}
 	}
 	return lines

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -171,5 +172,50 @@ func TestRCCL(t *testing.T) {
 	}
 	if r := kept(t, cmd.Dir)[0]; r.Effective["nccl version"] != "2.23.4 (librccl.so.1)" {
 		t.Errorf("%v", r.Effective)
+	}
+}
+
+// Settings of NCCL are swept in processes of their own; what took effect is what
+// its log says, and a variable that it never mentions is told.
+func TestSweepNCCL(t *testing.T) {
+	if testing.Short() {
+		t.Skip("8 launches take a while")
+	}
+	if !onNCCL(t, "FAKENCCL_VERSION=22803") {
+		return
+	}
+	cmd, out, errs := command(t, "sweep", "--engine", "nccl", "--local", "1x2", "--scope", "intra", "--sizes", "64K", "-n", "3", "-w", "1", "--launches", "2", "--aa", "0",
+		"--matrix", "m.yaml", "--format", "json", "--output", "sweep", "--seed", "7")
+	text := `variants:
+  - {name: ll, env: {NCCL_PROTO: LL}}
+  - {name: unheard, env: {NCCL_UNHEARD_OF: 1}}
+  - {name: impossible, env: {NCCL_ALGO: NVLS}}
+`
+	if err := os.WriteFile(filepath.Join(cmd.Dir, "m.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Env = append(cmd.Env, "NCCL_BUFFSIZE=1048576")
+	err := cmd.Run()
+	var got reports.Tuning
+	if jerr := json.Unmarshal(out.Bytes(), &got); jerr != nil || len(got.Settings) != 4 {
+		t.Fatalf("exit %d, %v\n%s\n%s", code(err), jerr, out, errs)
+	}
+	ll, unheard := got.Settings[1], got.Settings[2]
+	if effects := strings.Join(ll.Effects, "; "); ll.Inert || ll.Unheard != nil || !strings.Contains(effects, "nccl protocol Simple → LL") || strings.Contains(effects, "NCCL_PROTO") {
+		t.Errorf("%+v", ll)
+	}
+	if !unheard.Inert || strings.Join(unheard.Unheard, ",") != "NCCL_UNHEARD_OF" {
+		t.Errorf("%+v", unheard)
+	}
+	if lines := strings.Join(ll.Lines, ";"); lines != "export NCCL_BUFFSIZE=1048576;export NCCL_PROTO=LL" {
+		t.Errorf("the lines to set it are %s", lines)
+	}
+	if no := got.Settings[3]; no.Launches != 0 || !strings.Contains(no.Why, "no algorithm/protocol available") {
+		t.Errorf("what cannot run: %+v", no)
+	}
+	again, out, errs := command(t, "sweep", "--resume", "sweep")
+	again.Dir = cmd.Dir
+	if err := again.Run(); !strings.Contains(out.String(), "never mentioned by NCCL: unheard: NCCL_UNHEARD_OF") {
+		t.Errorf("resume: exit %d\n%s\n%s", code(err), out, errs)
 	}
 }

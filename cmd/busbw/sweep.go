@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -43,7 +44,9 @@ and its reverse, so that a machine that gets slower favours none. "faster" is
 claimed where the difference is significant over all tests together, and beyond
 --margin and that noise. Wrong data and results above the wire's rate disqualify
 a setting, however fast. What each setting did is read back from the ranks; one
-without any effect is told, and cannot win.
+without any effect is told, and cannot win. With --engine nccl any NCCL_* variable
+can be swept: every launch is new processes, and what took effect is read from
+NCCL's own log.
 
 Every launch is kept in a folder, a results file for each setting: an
 interrupted sweep goes on with --resume, and busbw compare and report take the
@@ -57,6 +60,7 @@ A matrix is YAML (docs/sweep.md has all of it):
   variants: [{name: site, file: site.env}, {name: wide, env: {NCCL_MIN_CTAS: 4}}]
 `,
 		Example: `  busbw sweep --env NCCL_ALGO=Ring,Tree --env NCCL_MIN_CTAS=1,2,4 --budget 10m
+  busbw sweep --engine nccl --env NCCL_ALGO=Ring,Tree,NVLS --env NCCL_PROTO=LL,Simple
   busbw sweep --matrix settings.yaml --op all_reduce,broadcast --launches 10
   busbw sweep --file old=old.env --file new=new.env --join 10.0.0.1 --secret-file key
   busbw sweep --resume results/20261130-101500-3f2a-sweep`,
@@ -108,7 +112,7 @@ func (f *sweepFlags) start(cmd *cobra.Command) error {
 	}
 	s.out, s.errs = cmd.OutOrStdout(), cmd.ErrOrStderr()
 	if kept == nil {
-		s.manifest = manifest{Format: 1, Run: newID(), Seed: f.seed, Variants: s.variants, Flags: given(cmd.Flags()), Version: version, Began: time.Now().UTC()}
+		s.manifest = manifest{Format: 1, Engine: f.engine, Run: newID(), Seed: f.seed, Variants: s.variants, Flags: given(cmd.Flags()), Version: version, Began: time.Now().UTC()}
 		if s.manifest.Seed == 0 {
 			s.manifest.Seed = uint64(time.Now().UnixNano())
 		}
@@ -139,13 +143,14 @@ func (f *sweepFlags) plan(kept *manifest) (*sweep, error) {
 		if f.matrix != "" || f.env != nil || f.files != nil {
 			return nil, errors.New("--resume has its settings: leave out --matrix, --env and --file")
 		}
-		s.manifest, s.variants = *kept, kept.Variants
+		s.manifest, s.variants, f.engine = *kept, kept.Variants, cmp.Or(kept.Engine, "native")
 	} else if s.variants, s.notes, err = f.variants(); err != nil {
 		return nil, err
 	}
+	f.run.engines = []string{f.engine}
 	named := slices.ContainsFunc(f.run.algos, func(a string) bool { return a != "auto" })
 	for _, v := range s.variants {
-		if _, set := v.Env["NCCL_ALGO"]; set && named {
+		if _, set := v.Env["NCCL_ALGO"]; set && named && f.engine == "native" {
 			return nil, fmt.Errorf("%s: NCCL_ALGO does nothing beside --algo %s: leave one of them out", v.Name, strings.Join(f.run.algos, ","))
 		}
 		req, err := f.run.request()
@@ -153,7 +158,11 @@ func (f *sweepFlags) plan(kept *manifest) (*sweep, error) {
 			return nil, err
 		}
 		req.Verb = "sweep"
-		maps.Copy(req.Settings, v.Settings)
+		if req.OnNCCL() {
+			req.NCCL = v.Settings
+		} else {
+			maps.Copy(req.Settings, v.Settings)
+		}
 		if err := req.Valid(); err != nil {
 			return nil, fmt.Errorf("%s: %w", v.Name, err)
 		}
@@ -168,6 +177,7 @@ func (f *sweepFlags) variants() ([]coordinator.Variant, []string, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	f.engine = m.Engine
 	return m.Variants(os.Environ())
 }
 

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 // are numbered in their order, those of A/A first.
 type manifest struct {
 	Format   int                   `json:"format"`
+	Engine   string                `json:"engine,omitempty"` // absent: native
 	Run      string                `json:"run"`
 	Seed     uint64                `json:"seed"`
 	Variants []coordinator.Variant `json:"variants"`
@@ -48,12 +50,11 @@ func readManifest(dir string) (*manifest, error) {
 	if m.Format != 1 || len(m.Variants) < 2 || m.Launches < 1 || m.Launches > 1000 || m.Twice < 0 || m.Twice > 1000 {
 		return nil, fmt.Errorf("%s is not one that this busbw wrote", filepath.Join(dir, manifestName))
 	}
+	if m.Engine != "" && !slices.Contains(coordinator.SweptEngines(), m.Engine) {
+		return nil, fmt.Errorf("%s: unknown engine %.40q; the engines are %s", filepath.Join(dir, manifestName), m.Engine, strings.Join(coordinator.SweptEngines(), ", "))
+	}
 	for i, v := range m.Variants {
-		var env []string
-		for k, x := range v.Settings {
-			env = append(env, k+"="+x)
-		}
-		if m.Variants[i].Settings, _, err = coordinator.Settings(env); err != nil {
+		if m.Variants[i].Settings, err = coordinator.EffectiveSettings(m.Engine, v.Settings); err != nil {
 			return nil, fmt.Errorf("%s: %s: %w", filepath.Join(dir, manifestName), v.Name, err)
 		}
 	}

@@ -266,7 +266,7 @@ func (s *sweep) report(err error) error {
 	if len(s.files[0].results) > 0 {
 		var trials []reports.Trial
 		for i, v := range s.variants {
-			trials = append(trials, reports.Trial{Name: v.Name, Lines: coordinator.Exports(v.Settings), Results: s.files[i].results})
+			trials = append(trials, reports.Trial{Name: v.Name, Lines: coordinator.ExportsOf(s.flags.engine, v.Settings), Results: s.files[i].results})
 			wrong = wrong || reports.Found(s.files[i].results)
 		}
 		t, terr := reports.Tune(trials, s.files[len(s.variants)].results, s.margin)
