@@ -23,40 +23,43 @@ type algorithm struct {
 	// depth is how many ranks a piece passes in turn while it could already be
 	// followed by the next; nil where pieces don't shorten the run.
 	depth func(p Params) int
+	// group is how many pieces go different ways, so that only whole groups use
+	// all ways equally; nil where all go the same.
+	group func(p Params) int
 	doc   string
 }
 
 // algorithms lists every algorithm; the first of an operation is its plainest.
 func algorithms() []algorithm {
 	return []algorithm{
-		{AllReduce, "ring", ringOf(AllReduce), nil, "reduce-scatter, then all-gather, round a ring: 2(n-1)/n of S a rank, 2(n-1) hops"},
-		{AllReduce, "tree", treeOf(AllReduce, double), treeDepth, "double binary tree, pipelined: each tree reduces and spreads every other piece"},
-		{AllReduce, "halving", circulantOf(AllReduce), nil, "halving, then doubling, distances: as few bytes as the ring, 2 log n hops"},
-		{AllReduce, "doubling", buildDoubling, nil, "recursive doubling of the whole buffer: log n hops, S bytes each"},
-		{AllReduce, "hierarchical", buildHierarchical, hierarchicalDepth, "reduce-scatter in the node, all-reduce across nodes, all-gather in the node"},
-		{AllReduce, "rails", buildRails, railsDepth, "a ring for each rank of a node, over all ranks, so that every NIC carries an equal part between nodes"},
-		{AllReduce, "oneshot", buildOneshot, nil, "every rank sends its input to every other: one hop, (n-1)S bytes"},
-		{AllReduce, "direct", directOf(AllReduce), nil, "two-shot: block r is combined at rank r from all, then sent to all"},
-		{Broadcast, "chain", treeOf(Broadcast, chain), chainDepth, "pipeline through all ranks in turn"},
-		{Broadcast, "tree", treeOf(Broadcast, double), treeDepth, "two complementary binary trees, pipelined, each for every other piece"},
-		{Broadcast, "binomial", treeOf(Broadcast, binomial), nil, "binomial tree: log n hops"},
-		{Broadcast, "direct", treeOf(Broadcast, star), nil, "the root sends to every rank"},
-		{Reduce, "chain", treeOf(Reduce, chain), chainDepth, "pipeline through all ranks in turn"},
-		{Reduce, "tree", treeOf(Reduce, double), treeDepth, "two complementary binary trees, pipelined, each for every other piece"},
-		{Reduce, "binomial", treeOf(Reduce, binomial), nil, "binomial tree: log n hops"},
-		{Reduce, "direct", treeOf(Reduce, star), nil, "every rank sends to the root"},
-		{AllGather, "ring", ringOf(AllGather), nil, "every block goes round the ring"},
-		{AllGather, "halving", circulantOf(AllGather), nil, "doubling distances: (n-1)/n of S a rank, log n hops"},
-		{AllGather, "direct", directOf(AllGather), nil, "every rank sends its block to every other"},
-		{ReduceScatter, "ring", ringOf(ReduceScatter), nil, "every block goes round the ring and ends at its owner"},
-		{ReduceScatter, "halving", circulantOf(ReduceScatter), nil, "halving distances: (n-1)/n of S a rank, log n hops"},
-		{ReduceScatter, "direct", directOf(ReduceScatter), nil, "every rank sends each block to its owner"},
-		{AllToAll, "direct", buildAllToAll, nil, "pairwise exchange: step k sends to rank+k and receives from rank-k"},
-		{Gather, "direct", subtreeOf(Gather, false), nil, "every rank sends to the root"},
-		{Gather, "binomial", subtreeOf(Gather, true), nil, "binomial tree: a rank passes on its subtree's blocks"},
-		{Scatter, "direct", subtreeOf(Scatter, false), nil, "the root sends to every rank"},
-		{Scatter, "binomial", subtreeOf(Scatter, true), nil, "binomial tree: a rank passes on its subtree's blocks"},
-		{SendRecv, "direct", buildSendRecv, nil, "rank r sends to rank r+1"},
+		{AllReduce, "ring", ringOf(AllReduce), nil, nil, "reduce-scatter, then all-gather, round a ring: 2(n-1)/n of S a rank, 2(n-1) hops"},
+		{AllReduce, "tree", treeOf(AllReduce, double), treeDepth, nil, "double binary tree, pipelined: each tree reduces and spreads every other piece"},
+		{AllReduce, "halving", circulantOf(AllReduce), nil, nil, "halving, then doubling, distances: as few bytes as the ring, 2 log n hops"},
+		{AllReduce, "doubling", buildDoubling, nil, nil, "recursive doubling of the whole buffer: log n hops, S bytes each"},
+		{AllReduce, "hierarchical", buildHierarchical, nil, nil, "reduce-scatter in the node, all-reduce across nodes, all-gather in the node"},
+		{AllReduce, "rails", buildRails, nil, railsGroup, "a ring for each rank of a node, over all ranks, so that every NIC carries an equal part between nodes"},
+		{AllReduce, "oneshot", buildOneshot, nil, nil, "every rank sends its input to every other: one hop, (n-1)S bytes"},
+		{AllReduce, "direct", directOf(AllReduce), nil, nil, "two-shot: block r is combined at rank r from all, then sent to all"},
+		{Broadcast, "chain", treeOf(Broadcast, chain), chainDepth, nil, "pipeline through all ranks in turn"},
+		{Broadcast, "tree", treeOf(Broadcast, double), treeDepth, nil, "two complementary binary trees, pipelined, each for every other piece"},
+		{Broadcast, "binomial", treeOf(Broadcast, binomial), nil, nil, "binomial tree: log n hops"},
+		{Broadcast, "direct", treeOf(Broadcast, star), nil, nil, "the root sends to every rank"},
+		{Reduce, "chain", treeOf(Reduce, chain), chainDepth, nil, "pipeline through all ranks in turn"},
+		{Reduce, "tree", treeOf(Reduce, double), treeDepth, nil, "two complementary binary trees, pipelined, each for every other piece"},
+		{Reduce, "binomial", treeOf(Reduce, binomial), nil, nil, "binomial tree: log n hops"},
+		{Reduce, "direct", treeOf(Reduce, star), nil, nil, "every rank sends to the root"},
+		{AllGather, "ring", ringOf(AllGather), nil, nil, "every block goes round the ring"},
+		{AllGather, "halving", circulantOf(AllGather), nil, nil, "doubling distances: (n-1)/n of S a rank, log n hops"},
+		{AllGather, "direct", directOf(AllGather), nil, nil, "every rank sends its block to every other"},
+		{ReduceScatter, "ring", ringOf(ReduceScatter), nil, nil, "every block goes round the ring and ends at its owner"},
+		{ReduceScatter, "halving", circulantOf(ReduceScatter), nil, nil, "halving distances: (n-1)/n of S a rank, log n hops"},
+		{ReduceScatter, "direct", directOf(ReduceScatter), nil, nil, "every rank sends each block to its owner"},
+		{AllToAll, "direct", buildAllToAll, nil, nil, "pairwise exchange: step k sends to rank+k and receives from rank-k"},
+		{Gather, "direct", subtreeOf(Gather, false), nil, nil, "every rank sends to the root"},
+		{Gather, "binomial", subtreeOf(Gather, true), nil, nil, "binomial tree: a rank passes on its subtree's blocks"},
+		{Scatter, "direct", subtreeOf(Scatter, false), nil, nil, "the root sends to every rank"},
+		{Scatter, "binomial", subtreeOf(Scatter, true), nil, nil, "binomial tree: a rank passes on its subtree's blocks"},
+		{SendRecv, "direct", buildSendRecv, nil, nil, "rank r sends to rank r+1"},
 	}
 }
 
@@ -178,18 +181,22 @@ const (
 	// memory by the gigabyte.
 	maxRanks = 1 << 20
 	// maxSteps bounds a rank's program, which the executor keeps compiled (some
-	// 64 bytes a step).
-	maxSteps = 100_000
+	// 64 bytes a step). It is what rings through 8192 ranks on 8 rails take.
+	maxSteps = 1 << 18
 	// minPiece is the smallest piece worth a step of its own when pipelining: at
 	// 10 GB/s it takes 1.6 µs, about a hop.
 	minPiece = 16 << 10
+	// minGroupPiece is the same for a piece of a group: with all ways in use every
+	// hop takes as long as one between nodes.
+	minGroupPiece = 32 << 10
 )
 
 // Pieces is how many pieces each block of S = bytes should have: enough that no
 // chunk exceeds chunkBytes; unless they would be tiny, one for each channel and,
 // where pieces follow each other through a pipeline, twice as many as it is deep
-// (then filling it costs half of the rest); but never so many that a rank's
-// program exceeds 100 000 steps. It is 1 where New would fail.
+// (then filling it costs half of the rest); where pieces go different ways, whole
+// groups of them unless those would be tiny; but never so many that a rank's
+// program exceeds 262 144 steps. It is 1 where New would fail.
 func Pieces(op Op, name string, p Params, bytes, chunkBytes int64) int {
 	channels := int64(p.Channels)
 	p.Pieces, p.Channels = 1, 1
@@ -215,6 +222,12 @@ func Pieces(op Op, name string, p Params, bytes, chunkBytes int64) int {
 		steps = max(steps, s.Len(r))
 	}
 	// The steps grow with the pieces, and the busiest rank's no faster.
-	pieces = min(pieces, int64(maxSteps/steps), math.MaxInt32/int64(shape.Blocks))
+	most := min(int64(maxSteps/steps), math.MaxInt32/int64(shape.Blocks))
+	pieces = min(pieces, most)
+	if a.group != nil {
+		if g := int64(a.group(p)); block >= g*minGroupPiece && most >= g {
+			pieces = min((pieces+g-1)/g, most/g) * g
+		}
+	}
 	return int(max(1, pieces))
 }

@@ -98,42 +98,44 @@ func TestSimulatedTreeIsPipelined(t *testing.T) {
 	}
 }
 
-// In one piece nothing overlaps: direct reduce-scatter, ring, direct all-gather.
+// What happens inside the node hides behind the ring between nodes, or the other
+// way round: one block's reduce-scatter comes before and one block's all-gather
+// after. X is a hop between nodes, y a block's traffic inside.
 func TestSimulatedHierarchyEqualsItsClosedForm(t *testing.T) {
 	const ai, ac, bi, bc = 1e-6, 5e-6, 400e9, 50e9
-	for _, x := range [][2]int{{2, 2}, {8, 4}, {8, 16}, {4, 5}} {
-		g, k := x[0], x[1]
-		s := float64(g * k * 64 * 5000)
-		f := Fabric{Intra: Uniform(ai, bi/1e9), Cross: Uniform(ac, bc/1e9), Node: evenNodes(g*k, g)}
-		got, err := Simulate(AllReduce, mustNew(t, AllReduce, "hierarchical", Params{Ranks: g * k, Nodes: f.Node}), int64(s), f)
-		G, K := float64(g), float64(k)
-		want := 2*ai + 2*(G-1)/G*s/bi + 2*(K-1)*(ac+s/G/K/bc)
+	for _, c := range []struct{ g, k, block int }{{2, 2, 320e3}, {8, 4, 320e3}, {8, 16, 320e3}, {4, 5, 320e3}, {8, 1, 320e3}, {1, 6, 320e3}, {64, 4, 1 << 20}, {128, 8, 4 << 20}} {
+		s := float64(c.g * c.k * c.block)
+		f := Fabric{Intra: Uniform(ai, bi/1e9), Cross: Uniform(ac, bc/1e9), Node: evenNodes(c.g*c.k, c.g)}
+		got, err := Simulate(AllReduce, mustNew(t, AllReduce, "hierarchical", Params{Ranks: c.g * c.k, Nodes: f.Node}), int64(s), f)
+		x, y := ac+float64(c.block)/bc, float64(c.g-1)*float64(c.block)/bi
+		want := 2*(y+float64(c.k-1)*max(x, y)) + 2*ai
+		if c.g == 1 {
+			want -= 2 * ai
+		}
 		if err != nil || math.Abs(got-want) > 1e-9*want {
-			t.Errorf("%d nodes of %d: %v s, %v; want %v s", k, g, got, err, want)
+			t.Errorf("%d nodes of %d: %v s, %v; want %v s", c.k, c.g, got, err, want)
 		}
 	}
 }
 
-// The planner's bounds: max(T_in, T_out) ≤ T ≤ T_in + T_out.
+// The planner's bounds: max(T_in, T_out) ≤ T, and no more than that and a block's
+// time to begin and to end.
 func TestSimulatedHierarchyStaysInItsBounds(t *testing.T) {
 	const g, k, bytes = 8, 4, 1 << 30
 	f := Fabric{Intra: Uniform(1e-6, 400), Cross: Uniform(5e-6, 50), Node: evenNodes(g*k, g)}
-	nodes := f.Node
 	in := 2 * float64(g-1) / g * bytes / 400e9
 	out := 2 * float64(k-1) / k * bytes / g / 50e9
 	last := math.Inf(1)
-	for _, pieces := range []int{1, 4, 16} {
-		s := mustNew(t, AllReduce, "hierarchical", Params{Ranks: g * k, Nodes: nodes, Pieces: pieces})
-		d, err := Simulate(AllReduce, s, bytes, f)
+	for _, pieces := range []int{1, 4, 16, 64} {
+		d, err := Simulate(AllReduce, mustNew(t, AllReduce, "hierarchical", Params{Ranks: g * k, Nodes: f.Node, Pieces: pieces}), bytes, f)
 		if err != nil {
 			t.Fatal(err)
 		}
-		latency := float64(pieces) * (2*(k-1)*5e-6 + 2e-6)
-		if d < max(in, out) || d > in+out+latency {
-			t.Errorf("%d pieces: %v, want %.4f to %.4f s", pieces, d, max(in, out), in+out)
+		if most := max(in, out) + in/k/float64(pieces) + 2*(k-1)*5e-6 + 2e-6; d < max(in, out) || d > most {
+			t.Errorf("%d pieces: %v, want %.5f to %.5f s", pieces, d, max(in, out), most)
 		}
-		if d >= last {
-			t.Errorf("%d pieces are not faster than fewer: %v", pieces, d)
+		if d > last*(1+1e-9) {
+			t.Errorf("%d pieces are slower than fewer: %v", pieces, d)
 		}
 		last = d
 	}
@@ -141,6 +143,22 @@ func TestSimulatedHierarchyStaysInItsBounds(t *testing.T) {
 	flat, err := Simulate(AllReduce, mustNew(t, AllReduce, "ring", Params{Ranks: g * k}), bytes, f)
 	if err != nil || flat < 4*last {
 		t.Errorf("flat ring: %v, %v; hierarchical: %.4f s", flat, err, last)
+	}
+}
+
+// Every NIC is busy from the first hop to the last: each of the 2(n-1) takes as
+// long as the piece that goes between nodes.
+func TestSimulatedRailsEqualTheirClosedForm(t *testing.T) {
+	const ac, bc = 5e-6, 50e9
+	for _, c := range [][2]int{{2, 2}, {8, 2}, {8, 3}, {8, 16}, {4, 5}} {
+		g, n := c[0], c[0]*c[1]
+		const piece = 1 << 20
+		f := Fabric{Intra: Uniform(1e-6, 500), Cross: Uniform(ac, bc/1e9), Node: evenNodes(n, g)}
+		got, err := Simulate(AllReduce, mustNew(t, AllReduce, "rails", Params{Ranks: n, Nodes: f.Node, Pieces: g}), int64(n*g*piece), f)
+		hops := 2 * float64(n-1)
+		if err != nil || got < hops*piece/bc || got > hops*(ac+piece/bc) {
+			t.Errorf("%d nodes of %d: %v s, %v; want %v to %v s", c[1], g, got, err, hops*piece/bc, hops*(ac+piece/bc))
+		}
 	}
 }
 

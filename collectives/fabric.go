@@ -104,14 +104,15 @@ func (f *Fabric) check(ranks int) error {
 
 // period is the least multiple of p by which ranks can be moved, all at once and
 // round the end, so that everything that two of them share they still share; it
-// divides their number. 0: there is none below it.
+// divides their number. 0: there is none below it. An uplink must then become
+// another: one that ranks share with their likes would seem to carry less.
 func (f *Fabric) period(p, ranks int) int {
 	if p == 0 || ranks%p != 0 {
 		return 0
 	}
 	node, nic, leaf := numbered(f.Node), numbered(f.NIC), numbered(f.Leaf)
 	for k := p; k <= ranks/2; k += p {
-		if ranks%k == 0 && moves(node, k) && moves(nic, k) && moves(leaf, k) {
+		if ranks%k == 0 && moves(node, k, true) && moves(nic, k, true) && moves(leaf, k, f.UplinkGBps == 0) {
 			return k
 		}
 	}
@@ -139,15 +140,16 @@ func numbered(of []int) []int32 {
 
 // moves says whether what r and q share, and only that, r+k and q+k share too.
 // If what r has always becomes one thing, k moves things to things; as it moves
-// all ranks to all ranks, no two things then become one.
-func moves(of []int32, k int) bool {
+// all ranks to all ranks, no two things then become one. stay: a thing may become
+// itself.
+func moves(of []int32, k int, stay bool) bool {
 	if of == nil {
 		return true
 	}
 	to := make([]int32, len(of)) // one more than what a thing becomes
 	for r, x := range of {
 		y := of[(r+k)%len(of)]
-		if to[x] != 0 && to[x] != y+1 {
+		if to[x] != 0 && to[x] != y+1 || x == y && !stay {
 			return false
 		}
 		to[x] = y + 1

@@ -107,6 +107,20 @@ func TestLikesShareAlike(t *testing.T) {
 	}
 }
 
+// Ranks of one rail share their leaf's uplink, all nodes being below one group of
+// leaves: a ring that changes rails between nodes brings all of them to one.
+func TestLikesShareAnUplink(t *testing.T) {
+	const g, k, bytes = 4, 8, 32 << 20
+	f := Fabric{Intra: Uniform(0, 1e6), Cross: Uniform(0, 50), Spine: Uniform(0, 50), Node: evenNodes(g*k, g), Leaf: make([]int, g*k), UplinkGBps: 50 * k / 4}
+	for r := range f.Leaf {
+		f.Leaf[r] = r % g
+	}
+	got, err := Simulate(AllReduce, mustNew(t, AllReduce, "ring", Params{Ranks: g * k, Nodes: f.Node}), bytes, f)
+	if want := 4 * 2 * float64(g*k-1) / (g * k) * bytes / 50e9; err != nil || math.Abs(got-want) > 0.02*want {
+		t.Errorf("%v s, %v; want %v s", got, err, want)
+	}
+}
+
 // Blocks that end at cache lines count as the largest where there are too many
 // steps; that is an upper bound, and within a line of the truth.
 func TestUnevenBlocksAreBounded(t *testing.T) {

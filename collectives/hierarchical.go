@@ -10,8 +10,10 @@ import (
 // the ranks of index l of all nodes all-reduce their part in a ring; a direct
 // all-gather in the node spreads it. Only 2(k-1)/k of S/g a rank crosses nodes.
 //
-// Pieces overlap by one: while piece q crosses, piece q+1 is already on its way
-// inside the node.
+// The phases overlap block by block, in the order in which the ring passes
+// blocks: while one is on its way to the next node, the following one is reduced
+// inside, and what came round complete is spread at once. So it takes the longer
+// of the ring and the traffic inside, and one block's time to begin and to end.
 type hierarchical struct {
 	shape          Shape
 	nodes, perNode int
@@ -66,65 +68,126 @@ func byNode(p Params) (members []int32, perNode int, err error) {
 
 func (h hierarchical) Shape() Shape { return h.shape }
 
-// stages is the steps of one piece in each of the parts of a slot: sends and
-// combines of the reduce-scatter, ring, sends and receives of the all-gather.
-func (h hierarchical) stages() (local, ring int) {
-	return (h.perNode - 1) * h.nodes, 4 * (h.nodes - 1)
+// A rank's program is a head, 2k-1 slots and a tail. Slot j is about the block
+// that the ring passes j-th: hop j-1 brings it, hop j takes it on.
+const (
+	scatter  = iota // send the next block's parts inside the node
+	gathered        // combine this block's, from inside
+	arrive          // the ring brings the block
+	leave           // and takes it on
+	spread          // send the complete block inside
+	collect         // receive the block before from inside
+	stages
+)
+
+// slot is how many steps of each stage there are for a piece of slot j. Over all
+// stages they are 2g, one fewer in the first slot (nothing arrives) and in the
+// last (nothing leaves).
+func (h hierarchical) slot(j int) (steps [stages]int) {
+	local := h.perNode - 1
+	if j < h.nodes-1 {
+		steps[scatter] = local
+	}
+	if j < h.nodes {
+		steps[gathered] = local
+	}
+	if j >= h.nodes-1 {
+		steps[spread] = local
+	}
+	if j >= h.nodes {
+		steps[collect] = local
+	}
+	steps[arrive], steps[leave] = min(j, 1), min(h.last()-j, 1)
+	return steps
+}
+
+// last is the number of the last slot.
+func (h hierarchical) last() int { return 2 * (h.nodes - 1) }
+
+// begin is the number of steps before slot j.
+func (h hierarchical) begin(j int) int {
+	steps := h.perNode - 1 + j*2*h.perNode // of a piece
+	if j > 0 {
+		steps--
+	}
+	if j > h.last() {
+		steps--
+	}
+	return steps * h.shape.Pieces
 }
 
 func (h hierarchical) Len(int) int {
-	local, ring := h.stages()
-	return (4*local + ring) * h.shape.Pieces
+	return h.begin(h.last()+1) + (h.perNode-1)*h.shape.Pieces
 }
 
-// Step: slot q, from 0 to Pieces, is the sends of piece q's reduce-scatter, the
-// ring and the all-gather's sends of piece q-1, the combines of piece q, and the
-// all-gather's receives of piece q-1. Slot 0 lacks the parts of piece q-1, the
-// last slot those of piece q.
 func (h hierarchical) Step(rank, i int) Step {
-	local, ring := h.stages()
-	parts := [...]struct{ steps, lag int }{{local, 0}, {ring, 1}, {local, 1}, {local, 0}, {local, 1}}
-	slot := 0
-	if i >= 2*local {
-		i -= 2 * local
-		slot = 1 + i/(4*local+ring)
-		i %= 4*local + ring
+	at, local := int(h.position[rank]), h.perNode-1
+	if i < h.begin(0) { // the head
+		return h.step(at, scatter, -1, i/local, i%local)
 	}
-	for part, p := range parts {
-		piece := slot - p.lag
-		if piece < 0 || piece >= h.shape.Pieces {
-			continue
+	j := 0
+	if i >= h.begin(1) {
+		j = 1 + (i-h.begin(1))/(2*h.perNode*h.shape.Pieces)
+	}
+	if j >= h.last() && i >= h.begin(h.last()+1) { // the tail
+		i -= h.begin(h.last() + 1)
+		return h.step(at, collect, h.last()+1, i/local, i%local)
+	}
+	i -= h.begin(j)
+	steps := h.slot(j)
+	sum := 0
+	for _, n := range steps {
+		sum += n
+	}
+	piece := i / sum
+	i %= sum
+	for stage, n := range steps {
+		if i < n {
+			return h.step(at, stage, j, piece, i)
 		}
-		if i < p.steps {
-			return h.step(int(h.position[rank]), part, piece, i)
-		}
-		i -= p.steps
+		i -= n
 	}
 	panic("collectives: step number beyond the rank's program")
 }
 
-func (h hierarchical) step(at, part, piece, i int) Step {
+// step is the i-th of a stage of slot j, for the rank at a position.
+func (h hierarchical) step(at, stage, j, piece, i int) Step {
 	node, index := at/h.perNode, at%h.perNode
-	chunk := func(index, block int) int32 {
-		return int32((index*h.nodes+block)*h.shape.Pieces + piece)
+	inside := func(kind Kind, way, of, j int) Step { // of: whose part, counted from this rank
+		peer := mod(index+way*(1+i), h.perNode)
+		part := index
+		if of != 0 {
+			part = peer
+		}
+		return Step{kind, h.members[node*h.perNode+peer], h.chunk(part, node-1-j, piece)}
 	}
-	if part == 1 {
-		s := allReduceRing(Shape{Ranks: h.nodes, Blocks: h.nodes, Pieces: 1, Channels: 1}).Step(node, i)
-		return Step{s.Kind, h.members[int(s.Peer)*h.perNode+index], chunk(index, int(s.Chunk))}
+	ring := func(kind Kind, way int) Step {
+		next := mod(node+way, h.nodes)
+		return Step{kind, h.members[next*h.perNode+index], h.chunk(index, node-1-j, piece)}
 	}
-	k, block := i/h.nodes, i%h.nodes
-	next, last := mod(index+1+k, h.perNode), mod(index-1-k, h.perNode)
-	peer := func(index int) int32 { return h.members[node*h.perNode+index] }
-	switch part {
-	case 0:
-		return Step{Send, peer(next), chunk(next, block)}
-	case 2:
-		return Step{Send, peer(next), chunk(index, block)}
-	case 3:
-		return Step{Combine, peer(last), chunk(index, block)}
+	switch stage {
+	case scatter:
+		return inside(Send, 1, 1, j+1)
+	case gathered:
+		return inside(Combine, -1, 0, j)
+	case arrive:
+		if j < h.nodes {
+			return ring(Combine, -1)
+		}
+		return ring(Recv, -1)
+	case leave:
+		return ring(Send, 1)
+	case spread:
+		return inside(Send, 1, 0, j)
 	}
-	return Step{Recv, peer(last), chunk(last, block)}
+	return inside(Recv, -1, 1, j-1)
 }
 
-// hierarchicalDepth: two phases overlap.
-func hierarchicalDepth(Params) int { return 2 }
+// chunk is a piece of the block of a part, counted modulo the nodes.
+func (h hierarchical) chunk(part, block, piece int) int32 {
+	block %= h.nodes
+	if block < 0 {
+		block += h.nodes
+	}
+	return int32((part*h.nodes+block)*h.shape.Pieces + piece)
+}

@@ -41,10 +41,30 @@ func (r rails) Shape() Shape { return r.ring.shape }
 
 func (r rails) Len(rank int) int { return r.ring.Len(rank) }
 
+// Step: all pieces are sent for the first time, then each makes hop after hop, so
+// that every NIC is busy from the start. A plain ring starts a piece only when
+// those before it have moved on.
 func (r rails) Step(rank, i int) Step {
-	kind, piece, hop := r.ring.locate(i)
+	shape := r.ring.shape
+	kind, piece, hop := Send, i, -1
+	if i >= shape.Pieces {
+		i -= shape.Pieces
+		hop = min(i/(2*shape.Pieces), r.ring.hops-1)
+		i -= hop * 2 * shape.Pieces
+		switch sends := hop < r.ring.hops-1; { // the last hop is where it ends
+		case !sends:
+			kind, piece = Recv, i
+		case i%2 == 1:
+			kind, piece = Send, i/2
+		default:
+			kind, piece = Recv, i/2
+		}
+		if kind == Recv && hop < r.ring.combines {
+			kind = Combine
+		}
+	}
 	peer, block := r.ring.at(kind, r.move(int(r.index[rank]), piece, -1), hop)
-	return Step{kind, r.members[r.move(peer, piece, 1)], int32(block*r.ring.shape.Pieces + piece)}
+	return Step{kind, r.members[r.move(peer, piece, 1)], int32(block*shape.Pieces + piece)}
 }
 
 // move turns a position on the piece's ring into a place among the members (way
@@ -59,11 +79,11 @@ func (r rails) move(at, piece, way int) int {
 	return node*r.perNode + mod(index, r.perNode)
 }
 
-// railsDepth makes it a piece for every rank of a node at least.
-func railsDepth(p Params) int {
+// railsGroup is how many pieces use each NIC of a node once.
+func railsGroup(p Params) int {
 	_, perNode, err := byNode(p)
-	if err != nil {
+	if err != nil || perNode == p.Ranks {
 		return 1
 	}
-	return (perNode + 1) / 2
+	return perNode
 }

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-
-	"busbw/collectives"
 )
 
 func mustRead(t testing.TB, text string) *Cluster {
@@ -106,26 +104,4 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 	})
-}
-
-// Where the same algorithm is predicted to be faster on more nodes, the table says why.
-func TestFasterOnMoreNodes(t *testing.T) {
-	m := mustRead(t, Example).Described()
-	var few, all []Prediction
-	for _, nodes := range []int{8, 16} {
-		p, err := m.Predict(collectives.AllReduce, "rails", 2<<30, nodes)
-		if err != nil {
-			t.Fatal(err)
-		}
-		few, all = []Prediction{p}, append(all, p)
-	}
-	const want = "rails is faster on 16 nodes than on 8"
-	var b strings.Builder
-	if err := Table(&b, all); err != nil || !strings.Contains(b.String(), want) {
-		t.Errorf("%v\n%s", err, b.String())
-	}
-	b.Reset()
-	if err := Table(&b, few); err != nil || strings.Contains(b.String(), "is faster on") {
-		t.Errorf("%v\n%s", err, b.String())
-	}
 }

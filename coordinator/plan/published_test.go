@@ -18,17 +18,19 @@ var published = []struct {
 	bytes     int64
 	seconds   float64
 	bounds    bool // within max(T_in, T_out) to T_in + T_out at full rates
-	interval  bool // within what the description predicts with default efficiencies
+	// Within what the description predicts with default efficiencies for rings over
+	// all NICs, which is what NCCL does on nodes of 8, and for the hierarchy.
+	rails, hierarchical bool
 }{
-	{"B200 4×8, 16 GiB", 4, 8, 900, 16 << 30, 87.2e-3, true, true},
-	{"B200 4×8, 4 GiB", 4, 8, 900, 4 << 30, 22.05e-3, true, true},
-	{"B200 4×8, 1 GiB", 4, 8, 900, 1 << 30, 5.75e-3, true, false},
-	{"B200 4×8, 256 MiB", 4, 8, 900, 256 << 20, 2.27e-3, false, false},
-	{"H200 4×8, 4 GiB", 4, 8, 450, 4 << 30, 22.8e-3, true, true},
-	{"H100 2×8, 16 GiB", 2, 8, 450, 16 << 30, 68.4e-3, true, false},
-	{"H100 8×8 with SHARP, 8 GiB", 8, 8, 450, 8 << 30, 43.7e-3, true, false},
-	{"GB200 2×72, 16 GiB", 2, 72, 839, 16 << 30, 42.1e-3, true, false},
-	{"GB200 20×72, 16 GiB", 20, 72, 839, 16 << 30, 84.6e-3, false, false},
+	{"B200 4×8, 16 GiB", 4, 8, 900, 16 << 30, 87.2e-3, true, true, true},
+	{"B200 4×8, 4 GiB", 4, 8, 900, 4 << 30, 22.05e-3, true, true, true},
+	{"B200 4×8, 1 GiB", 4, 8, 900, 1 << 30, 5.75e-3, true, true, false},
+	{"B200 4×8, 256 MiB", 4, 8, 900, 256 << 20, 2.27e-3, false, false, false},
+	{"H200 4×8, 4 GiB", 4, 8, 450, 4 << 30, 22.8e-3, true, true, false},
+	{"H100 2×8, 16 GiB", 2, 8, 450, 16 << 30, 68.4e-3, true, false, false},
+	{"H100 8×8 with SHARP, 8 GiB", 8, 8, 450, 8 << 30, 43.7e-3, true, true, true},
+	{"GB200 2×72, 16 GiB", 2, 72, 839, 16 << 30, 42.1e-3, true, false, false},
+	{"GB200 20×72, 16 GiB", 20, 72, 839, 16 << 30, 84.6e-3, false, false, false},
 }
 
 // Which published times lie within the bounds of the hierarchy, and which within
@@ -48,11 +50,9 @@ func TestPublishedTables(t *testing.T) {
 			text = fmt.Sprintf("nodes: %d\ngpus_per_node: %d\nnvlink: {gb_per_s: %g, efficiency: 1}\nnic: {gb_per_s: 50}\nchunk_bytes: 4194304\n", c.domains, c.perDomain, c.nvlink)
 		}
 		m := mustRead(t, text).Described()
-		var times []float64 // of the faster algorithm
-		var by string
-		for _, name := range []string{"rails", "hierarchical"} {
+		for name, want := range map[string]bool{"rails": c.rails, "hierarchical": c.hierarchical} {
 			if name == "rails" && c.perDomain == 72 {
-				continue // one rank a NIC and rack: the hierarchy sends less
+				continue // a ring through 1440 ranks, of no use to anybody
 			}
 			study, err := m.study(collectives.AllReduce, name, c.bytes, c.domains)
 			if err != nil {
@@ -62,13 +62,10 @@ func TestPublishedTables(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if times == nil || got[middle] < times[middle] {
-				times, by = got, name
+			t.Logf("%s: measured %.4g ms, bounds %.4g to %.4g ms, %s %.4g (%.4g to %.4g) ms", c.name, c.seconds*1e3, max(in, out)*1e3, (in+out)*1e3, name, got[1]*1e3, got[0]*1e3, got[2]*1e3)
+			if inside := c.seconds >= got[0] && c.seconds <= got[2]; inside != want {
+				t.Errorf("%s: %.4g s, %s %.4g to %.4g s: inside is %t", c.name, c.seconds, name, got[0], got[2], inside)
 			}
-		}
-		t.Logf("%s: measured %.4g ms, bounds %.4g to %.4g ms, model by %s %.4g (%.4g to %.4g) ms", c.name, c.seconds*1e3, max(in, out)*1e3, (in+out)*1e3, by, times[1]*1e3, times[0]*1e3, times[2]*1e3)
-		if inside := c.seconds >= times[0] && c.seconds <= times[2]; inside != c.interval {
-			t.Errorf("%s: %.4g s, model %.4g to %.4g s: inside is %t", c.name, c.seconds, times[0], times[2], inside)
 		}
 	}
 }

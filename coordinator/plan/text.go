@@ -5,7 +5,6 @@ import (
 	"io"
 	"strings"
 
-	"busbw/collectives"
 	"busbw/reports"
 )
 
@@ -129,29 +128,9 @@ func footnotes(w io.Writer, predictions []Prediction) error {
 			}
 		}
 	}
-	if p, q := faster(predictions); p != nil {
-		fmt.Fprintf(&b, "%s of %s by %s is faster on %d nodes than on %d: each NIC carries hardly more bytes on more nodes, and the hops until all NICs are busy are as many, but each of size/ranks.\n",
-			q.Op, reports.SizeText(q.Bytes), q.Algorithm, q.Nodes, p.Nodes)
-	}
 	b.WriteString("BETWEEN: with what is not known exactly at its better and at its worse end. BUSBW: GB/s (1e9 B/s).\n")
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-// faster are the first two predictions of an algorithm and size of which the one
-// on more nodes takes less time, as rails does where NICs bound it: it takes up to
-// g-2 hops more than 2(ranks-1) with g ranks in a node, however many nodes there
-// are, and a hop is of size/ranks.
-func faster(all []Prediction) (p, q *Prediction) {
-	for i := range all {
-		for j := range all {
-			p, q = &all[i], &all[j]
-			if p.Op == q.Op && p.Op == collectives.AllReduce && p.Algorithm == q.Algorithm && p.Bytes == q.Bytes && 1 < p.Nodes && p.Nodes < q.Nodes && q.Seconds < p.Seconds {
-				return p, q
-			}
-		}
-	}
-	return nil, nil
 }
 
 func (p *Prediction) mark() string {
