@@ -20,6 +20,7 @@ type group struct {
 	means   []mean
 	rows    []row
 	cut     bool   // a row was cut off
+	held    int    // rows and lines that it keeps
 	err     string // "# error: …"
 	cmd     command
 	version map[string]string
@@ -87,10 +88,29 @@ func (s *stream) open(o ...opening) *group {
 	}
 	if s.group == nil {
 		s.pending(s.endOthers())
-		s.group = &group{line: s.Lines, layout: noHeader(), cmd: s.cmd, version: s.version, title: s.title}
-		s.version = map[string]string{}
+		s.group = &group{line: s.Lines, layout: noHeader(), cmd: s.cmd, version: s.version, title: s.title, rows: s.spare}
+		s.version, s.spare = map[string]string{}, nil
 	}
 	return s.group
+}
+
+// hold says whether a group may keep one more row, rank or line: all groups
+// that are open at once share maxHeld.
+func (s *stream) hold(g *group) bool {
+	if s.held == maxHeld {
+		return false
+	}
+	s.held++
+	g.held++
+	return true
+}
+
+// release gives back what an ended group held.
+func (s *stream) release(g *group) {
+	s.held -= g.held
+	if cap(g.rows) > cap(s.spare) {
+		s.spare = g.rows[:0]
+	}
 }
 
 // header takes the name line of a table.
@@ -103,14 +123,15 @@ func (g *group) header(l layout) error {
 // add takes a row.
 func (s *stream) add(r row) error {
 	g := s.open(onRow)
-	if len(g.rows) == maxRows {
-		s.warn(s.Lines, "more than %d rows in one test: those that follow count as another", maxRows)
+	if len(g.rows) == maxRows || !s.hold(g) {
+		s.warn(s.Lines, "more than %d rows in one test: those that follow count as another", len(g.rows))
 		layout := g.layout
 		if err := s.finish(); err != nil {
 			return err
 		}
 		g = s.open()
 		g.layout = layout
+		s.hold(g)
 	}
 	r.after = max(len(g.bounds), len(g.means))
 	g.rows = append(g.rows, r)
@@ -121,7 +142,9 @@ func (s *stream) add(r row) error {
 func (s *stream) heading(t []byte) bool {
 	if b, ok := parseBanner(t); ok {
 		g := s.open(onBanner)
-		g.banners = append(g.banners, b)
+		if s.hold(g) {
+			g.banners = append(g.banners, b)
+		}
 		return true
 	}
 	if d, ok := parseDevice(t); ok {
@@ -132,7 +155,7 @@ func (s *stream) heading(t []byte) bool {
 		} else if g == nil || g.closed() {
 			g = s.open(onRow)
 		}
-		if len(g.devices) < maxRanks {
+		if len(g.devices) < maxRanks && s.hold(g) {
 			g.devices = append(g.devices, d)
 		}
 		return true
@@ -147,7 +170,9 @@ func (s *stream) heading(t []byte) bool {
 		}
 		g := s.open()
 		n, _ := integer(m[1])
-		g.bounds = append(g.bounds, bounds{n, string(m[2]) == "FAILED", len(g.rows)})
+		if s.hold(g) {
+			g.bounds = append(g.bounds, bounds{n, string(m[2]) == "FAILED", len(g.rows)})
+		}
 		return true
 	}
 	if m := average.FindSubmatch(t); m != nil {
@@ -156,7 +181,9 @@ func (s *stream) heading(t []byte) bool {
 		}
 		g := s.open()
 		n, _ := parse(m[1])
-		g.means = append(g.means, mean{n, s.nccl.last, s.title})
+		if s.hold(g) {
+			g.means = append(g.means, mean{n, s.nccl.last, s.title})
+		}
 		return true
 	}
 	if m := starting.FindSubmatch(t); m != nil {

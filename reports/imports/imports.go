@@ -74,7 +74,8 @@ const (
 	maxWarnings = 40
 	maxLine     = 64 << 10 // longer lines are cut
 	maxRows     = 1 << 16  // of one world
-	maxRanks    = 1 << 20  // listed, of one world
+	maxRanks    = 1 << 18  // listed, of one world
+	maxHeld     = 1 << 19  // rows and lines that tests keep until they end, together
 	maxStreams  = 4096     // launcher tags told apart
 	maxJSON     = 256 << 20
 )
@@ -183,14 +184,14 @@ func (s *source) warn(line int, format string, args ...any) {
 }
 
 // give passes a record on; one that the record's own rules refuse is left out.
-func (s *source) give(line int, r reports.Result) error {
+func (s *source) give(line int, r *reports.Result) error {
 	r.Format = reports.Format
 	if err := r.Check(); err != nil {
 		s.warn(line, "left out: %v", err)
 		return nil
 	}
 	s.Records++
-	return s.emit(r)
+	return s.emit(*r)
 }
 
 // run names the next world's records.
@@ -210,7 +211,7 @@ func (s *source) records(in io.Reader) error {
 	results, warnings, err := reports.Read(in, s.Name)
 	s.Warnings = warnings
 	for _, r := range results {
-		if err := s.give(0, r); err != nil {
+		if err := s.give(0, &r); err != nil {
 			return err
 		}
 	}

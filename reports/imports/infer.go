@@ -53,7 +53,7 @@ func look(rows []row, l *layout) (c clues) {
 		if r.redop != "" && r.redop != "none" {
 			c.redop = r.redop
 		}
-		c.root = c.root || r.root != nil
+		c.root = c.root || r.root >= 0
 		if size := dtypes[r.dtype]; r.count > 0 && r.size > 0 {
 			n := int64(0)
 			if per := r.count * size; per > 0 && r.size%per == 0 {
@@ -114,8 +114,9 @@ func (c *clues) figure(r *row, x *half) {
 // inMillis says that times are in ms: then size over time is 1000 times algbw.
 func inMillis(rows []row) bool {
 	for i := range rows {
-		for _, x := range rows[i].halves {
-			if x.time.ok && x.alg.ok && x.time.v > 0 && x.alg.v > 1 && rows[i].size > 0 && x.time.slack < 0.05*x.time.v {
+		for h := range rows[i].halves {
+			x := &rows[i].halves[h]
+			if x.time.ok && x.alg.ok && x.time.v > 0 && x.alg.v > 1 && rows[i].size > 0 && x.time.slack() < 0.05*x.time.v {
 				q := float64(rows[i].size) / (x.time.v * 1e3) / x.alg.v
 				return q > 900 && q < 1100
 			}

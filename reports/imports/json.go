@@ -161,7 +161,7 @@ func (l *loose) UnmarshalJSON(b []byte) error {
 	if !ok && string(b) != "null" && string(b) != "" {
 		return nil // a word that stands for no number
 	}
-	n.slack = 0.5e-6 // printed with six decimals
+	n.exp = -6 // printed with six decimals
 	l.number = n
 	return nil
 }
@@ -230,9 +230,9 @@ func (j *ncclJSON) records(s *source, line int) error {
 }
 
 func (r *ncclJSONRow) row(line int) row {
-	out := row{line: line, size: r.Size, count: r.Count, dtype: r.Type, redop: r.Redop}
-	if root, ok := integer([]byte(strings.TrimSpace(fmt.Sprint(r.Root)))); ok && root >= 0 {
-		out.root = &root
+	out := row{line: line, size: r.Size, count: r.Count, dtype: r.Type, redop: r.Redop, root: -1}
+	if root, ok := integer([]byte(strings.TrimSpace(fmt.Sprint(r.Root)))); ok {
+		out.root = max(root, -1)
 	}
 	if r.Iterations > 0 {
 		out.iterations = r.Iterations
@@ -248,7 +248,7 @@ func (r *ncclJSONRow) row(line int) row {
 			y.time = x.CPUTime.number
 		}
 		if it := []*ncclJSONIter{r.OutIter, r.InIter}[h]; it != nil {
-			y.samples = it.samples()
+			y.each = &iterations{samples: it.samples()}
 		}
 	}
 	return out
@@ -383,7 +383,7 @@ func (t *table) records(s *source) error {
 			w.Ranks, w.RanksFrom = [2]int{r.Ranks, r.Ranks}, "listed"
 		}
 		w.Failed = w.Failed || r.Wrong != nil && *r.Wrong > 0
-		if err := s.give(1, r); err != nil {
+		if err := s.give(1, &r); err != nil {
 			return err
 		}
 	}

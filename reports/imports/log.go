@@ -17,6 +17,8 @@ type log struct {
 	tagged  bool
 	began   time.Time // of the test, where it is told
 	stuck   error     // of the records' receiver: reading ends
+	held    int       // rows and lines in the open groups
+	spare   []row     // memory of an ended group's rows, for the next one
 	buf     [maxFields][]byte
 }
 
@@ -41,6 +43,7 @@ type stream struct {
 	perf    *perftest
 	gloo    *gloo
 	table   *pasted
+	bare    layout            // of rows that no test is open for
 	version map[string]string // of libraries and tests, told before a test
 }
 
@@ -171,9 +174,12 @@ func (s *stream) line(t []byte) error {
 // maybeRow takes a line that may be a row.
 func (s *stream) maybeRow(t []byte) error {
 	f := fields(t, s.buf[:])
-	l := noHeader()
+	if s.bare.dtype == "" {
+		s.bare = noHeader()
+	}
+	l := &s.bare
 	if s.group != nil {
-		l = s.group.layout
+		l = &s.group.layout
 	}
 	r, is := l.row(f)
 	switch is {

@@ -1,20 +1,24 @@
 package imports
 
 import (
+	"bytes"
 	"math"
 	"strconv"
 )
 
-// number is a printed number: its value and half of its last digit's unit,
-// within which the true value was rounded. A number that is not there (N/A,
-// nan, inf) is not ok.
+// number is a printed number: its value, and the power of ten of its last
+// digit's unit, within half of which the true value was rounded. A number that
+// is not there (N/A, nan, inf) is not ok.
 type number struct {
-	v, slack float64
-	ok       bool
+	v   float64
+	exp int8
+	ok  bool
 }
 
-func (n number) low() float64  { return math.Max(n.v-n.slack, 0) }
-func (n number) high() float64 { return n.v + n.slack }
+// slack is half of the last digit's unit.
+func (n number) slack() float64 { return 0.5 * math.Pow10(int(n.exp)) }
+func (n number) low() float64   { return math.Max(n.v-n.slack(), 0) }
+func (n number) high() float64  { return n.v + n.slack() }
 
 // pointer is the value where there is one.
 func (n number) pointer() *float64 {
@@ -55,11 +59,11 @@ func parse(tok []byte) (n number, isNumber bool) {
 		}
 	}
 	if at == len(tok) && digits > 0 {
-		unit := 1.0
+		decimals := 0
 		if dot >= 0 {
-			unit = powers[len(tok)-1-dot]
+			decimals = len(tok) - 1 - dot
 		}
-		return number{float64(value) / unit, 0.5 / unit, true}, true
+		return number{float64(value) / powers[decimals], int8(-decimals), true}, true
 	}
 	if absentWord(tok) {
 		return n, true
@@ -71,29 +75,22 @@ func parse(tok []byte) (n number, isNumber bool) {
 	if v != 0 && (math.Abs(v) < 1e-30 || math.Abs(v) > 1e30) {
 		return n, true // no measurement
 	}
-	return number{v, exponentSlack(tok, v), true}, true
+	return number{v, lastPlace(tok), true}, true
 }
 
 var powers = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18}
 
-// exponentSlack is half a unit of the last digit before the exponent.
-func exponentSlack(tok []byte, v float64) float64 {
-	decimals, dot := 0, false
-	for _, c := range tok {
-		switch {
-		case c == '.':
-			dot = true
-		case c == 'e' || c == 'E':
-			exp := math.Floor(math.Log10(math.Abs(v)))
-			if v == 0 {
-				return 0
-			}
-			return 0.5 * math.Pow(10, exp-float64(decimals))
-		case dot:
-			decimals++
-		}
+// lastPlace is the power of ten of the last digit before a number's exponent.
+func lastPlace(tok []byte) int8 {
+	digits, power := tok, int64(0)
+	if e := bytes.IndexAny(tok, "eE"); e >= 0 {
+		digits = tok[:e]
+		power, _ = integer(bytes.TrimPrefix(tok[e+1:], []byte("+")))
 	}
-	return 0.5 * math.Pow(10, -float64(decimals))
+	if dot := bytes.IndexByte(digits, '.'); dot >= 0 {
+		power -= int64(len(digits) - 1 - dot)
+	}
+	return int8(max(min(power, 60), -60))
 }
 
 // integer reads a token of digits, with a sign where signed.
@@ -123,21 +120,18 @@ func integer(tok []byte) (int64, bool) {
 // not needed by any table.
 func fields(line []byte, out [][]byte) [][]byte {
 	out = out[:0]
-	start := -1
-	for i, c := range line {
-		if c == ' ' || c == '\t' {
-			if start >= 0 {
-				out = append(out, line[start:i])
-				if start = -1; len(out) == maxFields {
-					return out
-				}
-			}
-		} else if start < 0 {
-			start = i
+	for i := 0; len(out) < maxFields; {
+		for i < len(line) && (line[i] == ' ' || line[i] == '\t') {
+			i++
 		}
-	}
-	if start >= 0 {
-		out = append(out, line[start:])
+		start := i
+		for i < len(line) && line[i] != ' ' && line[i] != '\t' {
+			i++
+		}
+		if start == i {
+			break
+		}
+		out = append(out, line[start:i])
 	}
 	return out
 }

@@ -2,6 +2,9 @@ package imports
 
 // others gives a line to the readers of other tools' texts.
 func (s *stream) others(t []byte) (taken bool, err error) {
+	if t[0] >= '0' && t[0] <= '9' && s.perf == nil && s.gloo == nil && s.table == nil {
+		return false, nil // no row of theirs comes without a header
+	}
 	if taken, err := s.perftest(t); taken || err != nil {
 		return taken, err
 	}

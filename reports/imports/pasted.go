@@ -76,7 +76,7 @@ func (p *pasted) finish(s *stream) error {
 		for i, size := range p.sizes {
 			r := reports.Result{Run: w.Run, Op: "unknown", Engine: strings.ToLower(name), Bytes: size, Groups: 1, Aggregate: 1, Settled: true,
 				Source: "imported: a pasted table", Seconds: []float64{p.times[i][c]}, Stated: &reports.Stated{}}
-			if err := s.give(p.line, r); err != nil {
+			if err := s.give(p.line, &r); err != nil {
 				return err
 			}
 			if i == 0 || p.times[i-1][c] <= 0 {

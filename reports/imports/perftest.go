@@ -43,7 +43,8 @@ var perfUnits = map[string]float64{"MB": 1048576 / 1e9, "MiB": 1048576 / 1e9, "G
 
 // perftest takes the lines of a perftest run.
 func (s *stream) perftest(t []byte) (taken bool, err error) {
-	if m := perfTitle.FindSubmatch(t); m != nil {
+	if c := t[0]; c != 'R' && c != 'S' && c != 'A' { // no title
+	} else if m := perfTitle.FindSubmatch(t); m != nil {
 		if err := s.startPerf(); err != nil {
 			return true, err
 		}
@@ -266,7 +267,7 @@ func (p *perftest) finish(s *stream) error {
 	}
 	if w.State == Failed || w.State == Hang {
 		base.Error, base.Stated = w.Error, &reports.Stated{}
-		if err := s.give(p.line, base); err != nil {
+		if err := s.give(p.line, &base); err != nil {
 			return err
 		}
 	}
@@ -279,7 +280,7 @@ func (p *perftest) finish(s *stream) error {
 		if text != "" && len(w.Notes) < 24 {
 			w.Notes = append(w.Notes, text)
 		}
-		if err := s.give(p.line, r); err != nil {
+		if err := s.give(p.line, &r); err != nil {
 			return err
 		}
 	}
@@ -323,7 +324,7 @@ func (p *perftest) result(base reports.Result, row []number) (r reports.Result, 
 		}
 		if rate := get("MsgRate"); rate.v > 0 {
 			r.Stated.MessageRate = new(rate.v * 1e6)
-			if by := rate.v * 1e6 * float64(r.Bytes) / 1e9; p.unit > 0 && (by > gbps*1.02 || by < gbps*0.98) && rate.v > 1000*rate.slack && avg.v > 100*avg.slack {
+			if by := rate.v * 1e6 * float64(r.Bytes) / 1e9; p.unit > 0 && (by > gbps*1.02 || by < gbps*0.98) && rate.v > 1000*rate.slack() && avg.v > 100*avg.slack() {
 				text += fmt.Sprintf("; but the message rate makes %.2f Gb/s of it: the unit is not what the header says", by*8)
 			}
 		}

@@ -21,42 +21,36 @@ func (s *stream) rows(base reports.Result, g *group, sh *share, c *clues, w *Wor
 		iters = max(g.banners[0].iters, 0)
 	}
 	bad := badHalves(sh, g.layout.delta)
-	at := map[rowKey]int{}
+	out := base
 	for i := range sh.rows {
 		r := &sh.rows[i]
-		cycle := at[r.key()]
-		if r.size > 0 && sh.cycles > 1 {
-			at[r.key()]++
+		if sh.period > 0 {
+			out.Launch = i / sh.period
 		}
 		for h := range r.halves {
 			x := &r.halves[h]
 			if !x.there || !x.time.ok || x.time.v < 0 {
 				continue
 			}
-			out := base
-			out.Launch = cycle
+			out.Root, out.Notes = nil, base.Notes
 			out.Dtype, out.Redop = r.dtype, r.redop
 			if r.redop == "none" {
 				out.Redop = ""
 			}
-			if r.root != nil {
-				out.Root = new(int(*r.root & 0xffffff))
+			if r.root >= 0 {
+				out.Root = new(int(r.root & 0xffffff))
 			}
 			out.Bytes, out.Count, out.InPlace = r.size, r.count, h == 1
-			out.Seconds = []float64{x.time.seconds(c.unit)}
-			if len(x.samples) > 0 {
-				out.Seconds = x.samples
-			}
-			out.Stated = &reports.Stated{Iterations: iters, Algbw: x.alg.pointer(), Busbw: x.bus.pointer(),
-				Min: micros(x.least), Max: micros(x.most), P99: micros(x.p99)}
+			wrong, checked := wrongOf(g, sh, x, bad[[2]int{i, h}])
+			x.figures(&out, c.unit, wrong, checked)
+			out.Stated.Iterations = iters
 			if r.iterations > 0 {
 				out.Stated.Iterations = r.iterations
 			}
-			out.Wrong = wrongOf(g, sh, x, bad[[2]int{i, h}])
 			if g.layout.delta && out.Wrong != nil && *out.Wrong > 0 {
 				out.Notes = append(slices.Clip(out.Notes), fmt.Sprintf("wrong data; this version prints the largest difference, %g, not how many elements", x.wrong.v))
 			}
-			if err := s.give(r.line, out); err != nil {
+			if err := s.give(r.line, &out); err != nil {
 				return err
 			}
 		}
@@ -99,7 +93,7 @@ func (s *stream) empty(base reports.Result, g *group, sh *share, w *World) error
 	default:
 		return nil
 	}
-	return s.give(w.Line, base)
+	return s.give(w.Line, &base)
 }
 
 // badHalves are those with wrong data in the layouts that print the largest
@@ -127,29 +121,53 @@ func badHalves(sh *share, delta bool) map[[2]int]bool {
 	return bad
 }
 
-// wrongOf is how many elements were wrong; nil where nobody checked.
-func wrongOf(g *group, sh *share, x *half, bad bool) *int64 {
+// figures gives a record the half's numbers, in one piece of memory.
+func (x *half) figures(r *reports.Result, unit float64, wrong int64, checked bool) {
+	m := &struct {
+		stated   reports.Stated
+		time     [1]float64
+		alg, bus float64
+		wrong    int64
+	}{time: [1]float64{x.time.seconds(unit)}, alg: x.alg.v, bus: x.bus.v, wrong: wrong}
+	r.Stated, r.Seconds, r.Wrong = &m.stated, m.time[:], nil
+	if checked {
+		r.Wrong = &m.wrong
+	}
+	if x.alg.ok {
+		m.stated.Algbw = &m.alg
+	}
+	if x.bus.ok {
+		m.stated.Busbw = &m.bus
+	}
+	if e := x.each; e != nil {
+		m.stated.Min, m.stated.Max, m.stated.P99 = micros(e.least), micros(e.most), micros(e.p99)
+		if len(e.samples) > 0 {
+			r.Seconds = e.samples
+		}
+	}
+}
+
+// wrongOf is how many elements were wrong; not told where nobody checked.
+func wrongOf(g *group, sh *share, x *half, bad bool) (elements int64, told bool) {
 	switch {
 	case !x.wrong.ok:
-		return nil
+		return 0, false
 	case !g.layout.delta:
-		return new(int64(math.Min(x.wrong.v, 1<<62)))
+		return int64(math.Min(x.wrong.v, 1<<62)), true
 	case bad:
-		return new(int64(1)) // at least
-	case sh.bounds != nil:
-		return new(int64(0))
+		return 1, true // at least
 	}
-	return nil // a difference, and no verdict on it
+	return 0, sh.bounds != nil // else a difference, and no verdict on it
 }
 
 // seconds is a printed time as the record has it, as near as can be to its
 // decimal digits; unit is how many µs its unit has.
 func (n number) seconds(unit float64) float64 {
-	if n.slack == 0 {
+	if n.exp > 0 {
 		return n.v * unit / 1e6
 	}
-	digits := math.Round(n.v * 0.5 / n.slack)
-	return digits / (0.5 / n.slack * 1e6 / unit)
+	scale := math.Pow10(-int(n.exp))
+	return math.Round(n.v*scale) / (scale * 1e6 / unit)
 }
 
 func micros(n number) *float64 {
@@ -162,8 +180,8 @@ func micros(n number) *float64 {
 // remarks are what the numbers of a world make doubtful, or tell.
 func (w *World) remarks(sh *share, c *clues) {
 	note := func(format string, args ...any) { w.Notes = append(w.Notes, fmt.Sprintf(format, args...)) }
-	if sh.cycles > 1 {
-		note("the sweep was run %d times (-N); each is a launch", sh.cycles)
+	if n := sh.cycles(); n > 1 {
+		note("the sweep was run %d times (-N); each is a launch", n)
 	}
 	if c.unit > 1 && w.Rows > 0 {
 		note("times are in ms, as the layout of 2017 prints them")
@@ -182,8 +200,8 @@ func (w *World) remarks(sh *share, c *clues) {
 		if sh.rows[i].size == 0 {
 			zero++
 		}
-		for _, h := range sh.rows[i].halves {
-			if h.there && !h.time.ok {
+		for h := range sh.rows[i].halves {
+			if x := &sh.rows[i].halves[h]; x.there && !x.time.ok {
 				na++
 			}
 		}
@@ -195,7 +213,7 @@ func (w *World) remarks(sh *share, c *clues) {
 		note("%d halves of rows have no time (N/A, nan) and no record", na)
 	}
 	w.shape(sh, note)
-	if w.Average != nil && w.Computed != nil && sh.cycles <= 1 {
+	if w.Average != nil && w.Computed != nil && sh.cycles() <= 1 {
 		if d := math.Abs(*w.Average - *w.Computed); d > 0.006+1e-4**w.Average {
 			note("the printed average %.6g GB/s is not the mean of these rows (%.4g): rows are missing", *w.Average, *w.Computed)
 			if w.State == Complete {
@@ -211,12 +229,16 @@ func (w *World) remarks(sh *share, c *clues) {
 // shape says where the curve of a half is not what a healthy one looks like:
 // a slow first size, a dip.
 func (w *World) shape(sh *share, note func(string, ...any)) {
-	rows := slices.Clone(sh.rows)
-	rows = slices.DeleteFunc(rows, func(r row) bool { return r.size == 0 })
-	for i := range rows {
-		if rows[i].dtype != rows[0].dtype || rows[i].redop != rows[0].redop || i > 0 && rows[i].size <= rows[i-1].size {
+	var rows []*row
+	for i := range sh.rows {
+		r := &sh.rows[i]
+		if r.size == 0 {
+			continue
+		}
+		if n := len(rows); n > 0 && (r.dtype != rows[0].dtype || r.redop != rows[0].redop || r.size <= rows[n-1].size) {
 			return // not one sweep
 		}
+		rows = append(rows, r)
 	}
 	if len(rows) > 2 && rows[1].size < 1<<20 {
 		a, b, c := rows[0].halves[0].time, rows[1].halves[0].time, rows[2].halves[0].time
@@ -243,7 +265,7 @@ func (w *World) shape(sh *share, note func(string, ...any)) {
 			x := rows[i]
 			dips++
 			both := map[bool]string{true: ", in both halves"}[count == 2]
-			note("busbw dips at %d B: %.4g GB/s, %.0f %% below the size before and below the next%s: a change of algorithm or protocol; measure in finer steps", x.size, busOf(&x), 100*deep, both)
+			note("busbw dips at %d B: %.4g GB/s, %.0f %% below the size before and below the next%s: a change of algorithm or protocol; measure in finer steps", x.size, busOf(x), 100*deep, both)
 		}
 	}
 }

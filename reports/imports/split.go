@@ -12,7 +12,7 @@ type share struct {
 	devices []device
 	bounds  *bounds
 	mean    *mean
-	cycles  int    // how often the sweep was run, 1 usually
+	period  int    // rows of one sweep, where it was run several times (-N); else 0
 	label   string // of a table that people made from several runs
 	how     string // how rows were told apart, where they are mixed
 }
@@ -24,6 +24,7 @@ func (s *stream) finish() error {
 		return nil
 	}
 	s.group = nil
+	defer s.release(g)
 	shares := g.split()
 	for i := range shares {
 		if err := s.record(g, &shares[i], len(shares)); err != nil {
@@ -40,15 +41,15 @@ func (g *group) split() []share {
 		return labels
 	}
 	n := g.worlds()
-	cycles := g.cycles()
-	if n == 1 && cycles == 0 {
+	period := g.period()
+	if n == 1 && period == 0 {
 		n = g.copies()
 	}
 	lists := g.lists()
 	n = max(n, len(lists))
 	shares := make([]share, n)
 	if n == 1 {
-		shares[0] = share{rows: g.rows, cycles: max(cycles, 1)}
+		shares[0] = share{rows: g.rows, period: period}
 		if len(lists) > 0 {
 			shares[0].devices = lists[0]
 		}
@@ -56,7 +57,7 @@ func (g *group) split() []share {
 		return shares
 	}
 	for w, rows := range assign(g.rows, n) {
-		shares[w].rows, shares[w].cycles = rows, 1
+		shares[w].rows = rows
 		shares[w].summary(g, w)
 		if len(rows) > 0 {
 			shares[w].how = "rows are told from those of the other worlds by position and rate"
@@ -91,7 +92,7 @@ func (g *group) labels() []share {
 		if !ok {
 			i = len(out)
 			at[r.label] = i
-			out = append(out, share{label: r.label, cycles: 1})
+			out = append(out, share{label: r.label})
 		}
 		out[i].rows = append(out[i].rows, r)
 	}
@@ -106,26 +107,24 @@ type rowKey struct {
 }
 
 func (r *row) key() rowKey {
-	k := rowKey{r.size, r.dtype, r.redop, -1}
-	if r.root != nil {
-		k.root = *r.root
-	}
-	return k
+	return rowKey{r.size, r.dtype, r.redop, r.root}
 }
 
-// cycles is how often the rows repeat as a whole (-N), 0 where they do not.
-func (g *group) cycles() int {
-	if len(g.rows) < 2 {
+// cycles is how often the sweep was run.
+func (s *share) cycles() int {
+	if s.period == 0 {
+		return 1
+	}
+	return (len(s.rows) + s.period - 1) / s.period
+}
+
+// period is after how many rows they repeat as a whole (-N), 0 where they do not.
+func (g *group) period() int {
+	at := slices.IndexFunc(g.rows, func(r row) bool { return r.size > 0 }) // those of size 0 repeat by themselves
+	if at < 0 {
 		return 0
 	}
-	first := g.rows[0].key()
-	period := 0
-	for i := 1; i < len(g.rows); i++ {
-		if g.rows[i].key() == first && g.rows[i].size > 0 {
-			period = i
-			break
-		}
-	}
+	period := 1 + slices.IndexFunc(g.rows[at+1:], func(r row) bool { return r.key() == g.rows[at].key() })
 	if period == 0 || period == 1 && (len(g.banners) == 0 || g.banners[0].min != g.banners[0].max) {
 		return 0
 	}
@@ -134,12 +133,19 @@ func (g *group) cycles() int {
 			return 0
 		}
 	}
-	return (len(g.rows) + period - 1) / period
+	return period
 }
 
 // copies is how often the most frequent row comes: more than once where the
 // lines of several tests are mixed. Rows of size 0 repeat by themselves.
 func (g *group) copies() int {
+	grows := true
+	for i := 1; i < len(g.rows) && grows; i++ {
+		grows = g.rows[i].size > g.rows[i-1].size
+	}
+	if grows {
+		return 1
+	}
 	count := map[rowKey]int{}
 	most := 1
 	for i := range g.rows {

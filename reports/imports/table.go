@@ -7,12 +7,17 @@ import (
 
 // half is one of the two figures of a row: out of place or in place.
 type half struct {
-	there                    bool
-	time                     number    // µs; of the oldest layout, ms
-	alg, bus                 number    // GB/s
-	wrong                    number    // elements, or the largest difference in old layouts
-	least, most, p99, spread number    // of the iterations: µs, spread in %
-	samples                  []float64 // s, where the iterations' times are told
+	there    bool
+	time     number      // µs; of the oldest layout, ms
+	alg, bus number      // GB/s
+	wrong    number      // elements, or the largest difference in old layouts
+	each     *iterations // nil: nothing is told of them
+}
+
+// iterations is what a half tells of its iterations.
+type iterations struct {
+	least, most, p99 number    // µs
+	samples          []float64 // s, where their times are told
 }
 
 // row is one line of a table of nccl-tests.
@@ -23,7 +28,7 @@ type row struct {
 	size, count int64
 	dtype       string
 	redop       string
-	root        *int64
+	root        int64 // -1: none
 	iterations  int64 // 0: as the settings say
 	halves      [2]half
 }
@@ -35,6 +40,8 @@ type layout struct {
 	ms    bool       // times are in ms
 	delta bool       // the last column of a half is a difference, not a count
 	own   bool       // of no header: rows are read by their tokens
+
+	dtype, redop string // of the last row, whose text the next one shares
 }
 
 // headerWords are the names of a header's columns; others may come before them.
@@ -131,10 +138,10 @@ func (l *layout) row(f [][]byte) (r row, is reading) {
 	if own := l.labels(); own > 0 && at-2 >= own {
 		r.label = string(bytes.Join(f[at-2-own:at-2], []byte(" ")))
 	}
-	r.dtype = string(f[at])
+	r.dtype, r.root = textOf(f[at], l.dtype), -1
 	rest := dropStamp(f[at+1:])
 	if len(rest) > 0 && isWord(rest[0]) {
-		r.redop = string(rest[0])
+		r.redop = textOf(rest[0], l.redop)
 		rest = rest[1:]
 	}
 	width, rooted, fits := l.shape(len(rest))
@@ -150,10 +157,11 @@ func (l *layout) row(f [][]byte) (r row, is reading) {
 			return r, notRow
 		}
 		if root >= 0 {
-			r.root = &root
+			r.root = root
 		}
 		rest = rest[1:]
 	}
+	l.dtype, l.redop = r.dtype, r.redop
 	for h := 0; h*width < len(rest); h++ {
 		place := h
 		if len(rest) == width {
@@ -164,6 +172,14 @@ func (l *layout) row(f [][]byte) (r row, is reading) {
 		}
 	}
 	return r, aRow
+}
+
+// textOf is a token's text, the last one's where they are equal.
+func textOf(tok []byte, last string) string {
+	if string(tok) == last {
+		return last
+	}
+	return string(tok)
 }
 
 // typeAt is the place of the element type's name among the tokens, -1 for none.
@@ -276,14 +292,11 @@ func (h *half) read(f [][]byte, names []string) bool {
 			h.bus = n
 		case "#wrong", "wrong", "error", "res":
 			h.wrong = n
-		case "i_min":
-			h.least = n
-		case "i_max":
-			h.most = n
-		case "i_p99":
-			h.p99 = n
-		case "i_cv%":
-			h.spread = n
+		case "i_min", "i_max", "i_p99":
+			if h.each == nil {
+				h.each = &iterations{}
+			}
+			*map[string]*number{"i_min": &h.each.least, "i_max": &h.each.most, "i_p99": &h.each.p99}[names[i]] = n
 		}
 	}
 	return true

@@ -138,7 +138,8 @@ func (w *World) ranks(g *group, sh *share, c *clues, op collectives.Op, known bo
 func allZero(rows []row) bool {
 	some := false
 	for i := range rows {
-		for _, h := range rows[i].halves {
+		for h := range rows[i].halves {
+			h := &rows[i].halves[h]
 			if h.bus.ok && h.bus.v != 0 {
 				return false
 			}
@@ -171,7 +172,8 @@ func (w *World) summary(g *group, sh *share) {
 	}
 	sum, n := 0.0, 0
 	for i := range sh.rows {
-		for _, h := range sh.rows[i].halves {
+		for h := range sh.rows[i].halves {
+			h := &sh.rows[i].halves[h]
 			if h.bus.ok {
 				sum += h.bus.v
 				n++

@@ -1,0 +1,134 @@
+package imports
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"testing"
+
+	"busbw/reports"
+)
+
+// endless is a log without end: as NCCL_DEBUG=INFO leaves, with tests in between.
+type endless struct {
+	block []byte
+	at    int
+	left  int64
+}
+
+func (e *endless) Read(p []byte) (int, error) {
+	if e.left <= 0 {
+		return 0, io.EOF
+	}
+	n := copy(p[:min(int64(len(p)), e.left)], e.block[e.at:])
+	e.at = (e.at + n) % len(e.block)
+	e.left -= int64(n)
+	return n, nil
+}
+
+// bigLog has the mix of a run of 512 ranks with NCCL_DEBUG=INFO: some thousand
+// lines of NCCL's for each table.
+func bigLog() []byte {
+	var b bytes.Buffer
+	for i := range 3000 {
+		fmt.Fprintf(&b, "[1,%d]<stdout>:gpu-%03d:4120%d:4123%d [%d] NCCL INFO Channel %02d/0 : %d[%d] -> %d[%d] [send] via NET/IB/%d/GDRDMA\n", i%512, i%512/8, i%8, i%8, i%8, i%16, i%512, i%8, (i+1)%512, i%8, i%8)
+	}
+	for line := range strings.Lines(plainLog) {
+		b.WriteString("[1,0]<stdout>:" + line)
+	}
+	return b.Bytes()
+}
+
+// sweepRows is a table's body: 30 sizes.
+func sweepRows() []byte {
+	var b bytes.Buffer
+	for i := range 30 {
+		size, us := float64(int64(8)<<i), 20+float64(int64(8)<<i)/400e3
+		fmt.Fprintf(&b, "%12.0f  %12.0f     float     sum      -1  %7.2f  %6.2f  %6.2f       0  %7.2f  %6.2f  %6.2f       0\n", size, size/4, us, size/us/1e3, size/us/1e3*1.75, us, size/us/1e3, size/us/1e3*1.75)
+	}
+	return b.Bytes()
+}
+
+// manyRows is n times a line, after a heading.
+func manyRows(head, line string, n int) []byte { return []byte(head + strings.Repeat(line, n)) }
+
+const (
+	perfHead = "                    RDMA_Write BW Test\n Dual-port       : OFF          Device         : mlx5_0\n---------------------------------------------------------------------------------------\n #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n"
+	perfRow  = " 65536      5000             390.52             390.48               0.744783\n"
+	latHead  = "                    RDMA_Write Latency Test\n #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99% percentile[usec]   99.9% percentile[usec]\n"
+	latRow   = " 2       1000          1.52           6.03         1.57                1.58             0.11            1.85                    6.03\n"
+	glooHead = "Options: processes=4, inputs=1, threads=1\nAlgorithm: allreduce_ring_chunked\n elements   min (us)   p50 (us)   p99 (us)   max (us)   avg (GB/s)    samples\n"
+	glooRow  = "   100000        412        431        602        911        0.865       4123\n"
+)
+
+// texts are one for each format, to be repeated.
+func texts() map[string][]byte {
+	return map[string][]byte{
+		"NCCL INFO":        bigLog(),
+		"nccl-tests":       sweepRows(),
+		"one row":          []byte("    33554432       8388608     float     sum      -1   412.30   81.38  142.42       0   411.02   81.64  142.86       0\n"),
+		"rank prefix":      bytes.ReplaceAll(append([]byte("\n"), bytes.TrimSuffix(sweepRows(), []byte("\n"))...), []byte("\n"), []byte("\n[1,0]<stdout>:")),
+		"perftest bw":      manyRows(perfHead, perfRow, 1000),
+		"perftest latency": manyRows(latHead, latRow, 1000),
+		"gloo":             manyRows(glooHead, glooRow, 1000),
+		"nccl-tests JSON":  []byte(jsonV3),
+	}
+}
+
+// A log of any length is read in the same memory. The limit is on what is live
+// at the end of each block, after collection.
+func TestBoundedMemory(t *testing.T) {
+	for what, block := range map[string][]byte{
+		"NCCL's lines":  bigLog(),
+		"rows only":     []byte("    33554432       8388608     float     sum      -1   412.30   81.38  142.42       0   411.02   81.64  142.86       0\n"),
+		"tags":          []byte("[1,0]<stdout>:x\n[2,1]<stdout>:y\n"),
+		"headers":       []byte("#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong\n"),
+		"ranks":         []byte("#  Rank  1 Group  0 Pid  41201 on      gpu-a device  0 [0000:1b:00] NVIDIA H100 80GB HBM3\n"),
+		"one long line": []byte("0123456789 "),
+		"errors":        []byte("gpu-a: Test CUDA failure common.cu:892 'invalid device ordinal'\n"),
+	} {
+		size := int64(8 << 20)
+		if what == "NCCL's lines" && !testing.Short() {
+			size = 64 << 20
+		}
+		var most, before runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		peak, n := uint64(0), 0
+		in := &endless{block: block, left: size}
+		check := func() {
+			runtime.GC()
+			runtime.ReadMemStats(&most)
+			peak = max(peak, most.HeapAlloc)
+		}
+		_, err := Read(in, "big", func(reports.Result) error {
+			if n++; n%100000 == 1 {
+				check()
+			}
+			return nil
+		})
+		check()
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		if grown := int64(peak) - int64(before.HeapAlloc); grown > 96<<20 {
+			t.Errorf("%s: %d MiB live", what, grown>>20)
+		}
+	}
+}
+
+func BenchmarkImport(b *testing.B) {
+	for name, block := range texts() {
+		b.Run(name, func(b *testing.B) {
+			size := int64(50 << 20)
+			b.SetBytes(size)
+			for b.Loop() {
+				if _, err := Read(&endless{block: block, left: size}, "big", func(reports.Result) error { return nil }); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
