@@ -63,6 +63,23 @@ const (
 	glooRow  = "   100000        412        431        602        911        0.865       4123\n"
 )
 
+// jsonReport is nccl-tests' -J of 30 sizes, with 100 iterations' times of 8 processes.
+func jsonReport(times bool) []byte {
+	half := `{"time":812.500000,"alg_bw":41.297762,"bus_bw":72.271083,"nwrong":0.000000}`
+	each := strings.Repeat("812.500000,", 99) + "812.500000"
+	each = `{"skipped_iterations":1,"min_us":800.000000,"max_us":830.000000,"p99_us":830.000000,"times_us":[` + each + `],"per_process_max_times_us":[` + strings.Repeat("["+each+"],", 7) + "[" + each + "]]}"
+	var rows []string
+	for i := range 30 {
+		row := fmt.Sprintf(`{"size":%d,"count":%d,"type":"float","redop":"sum","root":"    -1","out_of_place":%s,"in_place":%s`, 8<<i, 2<<i, half, half)
+		if times {
+			row += `,"out_of_place_per_iter":` + each + `,"in_place_per_iter":` + each
+		}
+		rows = append(rows, row+`,"actual_iterations":100,"experiment_name":"all_reduce_perf"}`)
+	}
+	a, b := strings.Index(jsonV3, `"results":[`)+11, strings.Index(jsonV3, `],`+"\n"+`"out_of_bounds"`)
+	return []byte(jsonV3[:a] + strings.Join(rows, ",\n") + jsonV3[b:] + "\n")
+}
+
 // texts are one for each format, to be repeated.
 func texts() map[string][]byte {
 	return map[string][]byte{
@@ -73,7 +90,9 @@ func texts() map[string][]byte {
 		"perftest bw":      manyRows(perfHead, perfRow, 1000),
 		"perftest latency": manyRows(latHead, latRow, 1000),
 		"gloo":             manyRows(glooHead, glooRow, 1000),
-		"nccl-tests JSON":  []byte(jsonV3),
+		"nccl-tests JSON":  jsonReport(false),
+		"JSON with times":  jsonReport(true),
+		"rccl-tests csv":   manyRows("numCycle,collective,ranks,rankspernode,gpusperrank,size,type,redop,inplace,time,algbw,busbw,#wrong\n", "0,\"AllReduce\",1,8,8,1,1048576,\"float\",\"sum\",0,55.66,18.84,32.97,\"0\"\n", 1000),
 	}
 }
 

@@ -77,7 +77,7 @@ const (
 	maxRanks    = 1 << 18  // listed, of one world
 	maxHeld     = 1 << 19  // rows and lines that tests keep until they end, together
 	maxStreams  = 4096     // launcher tags told apart
-	maxJSON     = 256 << 20
+	maxJSON     = 64 << 20 // of perftest
 )
 
 const zstdMagic = 0xFD2FB528 // RFC 8878, 3.1.1; little endian

@@ -3,63 +3,42 @@ package imports
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"math"
-	"strings"
-	"time"
 
-	"busbw/collectives"
-	"busbw/reports"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // json reads the JSON reports of nccl-tests (-J), rccl-tests (-Z json) and
 // perftest (--out_json); several may follow each other.
 func (s *source) json(in *bufio.Reader) error {
-	text, err := io.ReadAll(io.LimitReader(in, maxJSON+1))
-	if len(text) > maxJSON {
-		return fmt.Errorf("%s: more than %d MiB of JSON", s.Name, maxJSON>>20)
-	}
-	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return fmt.Errorf("%s: %w", s.Name, err)
-	}
-	s.Lines = bytes.Count(text, []byte("\n")) + 1
-	if bytes.Contains(text, []byte("test_info")) {
+	if head, _ := in.Peek(4096); bytes.Contains(head, []byte("test_info")) {
+		text, err := io.ReadAll(io.LimitReader(in, maxJSON+1))
+		switch {
+		case len(text) > maxJSON:
+			return fmt.Errorf("%s: more than %d MiB of perftest's JSON", s.Name, maxJSON>>20)
+		case err != nil && !errors.Is(err, io.ErrUnexpectedEOF):
+			return fmt.Errorf("%s: %w", s.Name, err)
+		}
+		s.Lines = bytes.Count(text, []byte("\n")) + 1
 		return s.perfJSON(text)
 	}
-	d := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))))
-	rest := &table{}
-	for {
-		var doc json.RawMessage
-		err := d.Decode(&doc)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		at := 1 + bytes.Count(text[:min(int(d.InputOffset()), len(text))], []byte("\n"))
-		if err != nil {
-			// A report that was cut off has whole results before the cut.
-			s.warn(at, "not whole JSON: %v", err)
-			if err := s.cutJSON(text); err != nil {
-				return err
-			}
-			break
-		}
-		var head ncclJSON
-		if json.Unmarshal(doc, &head) == nil && (head.Config != nil || head.Results != nil) {
-			if err := head.records(s, at); err != nil {
-				return err
-			}
-			continue
-		}
-		var any any
-		if json.Unmarshal(doc, &any) == nil {
-			rest.walk(any, 0)
-		}
+	if mark, _ := in.Peek(3); string(mark) == "\xef\xbb\xbf" {
+		in.Discard(3)
 	}
-	if err := rest.records(s); err != nil {
+	r := &jsonReader{source: s, in: in, lines: 1, table: &table{source: s}}
+	r.d = jsontext.NewDecoder(r, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	err := r.all()
+	s.Lines = r.line()
+	if cut := r.end(err != nil); cut != nil {
+		return cut
+	}
+	if err != nil && r.stuck != nil {
 		return err
+	}
+	if err != nil { // what was whole before is read
+		s.warn(r.line(), "not whole JSON: %v", err)
 	}
 	if len(s.Worlds) == 0 {
 		s.warn(1, "JSON without a result that busbw knows: want nccl-tests' -J, rccl-tests' -Z json or perftest's --out_json")
@@ -67,326 +46,241 @@ func (s *source) json(in *bufio.Reader) error {
 	return nil
 }
 
-// cutJSON reads a report of nccl-tests that ends in the middle, up to its last
-// whole result.
-func (s *source) cutJSON(text []byte) error {
-	if !bytes.Contains(text, []byte(`"results"`)) {
+// jsonReader walks JSON of any shape and takes what is a report, a row, or a
+// part of one, wherever it is. It holds one value without structure at a time.
+type jsonReader struct {
+	*source
+	in      *bufio.Reader
+	d       *jsontext.Decoder
+	read    int64
+	lines   int           // line ends of what was read, 1 more
+	reports []*ncclReport // open, outermost first
+	table   *table
+	stuck   error // of the records' receiver
+}
+
+const (
+	maxDepth   = 32
+	maxMembers = 64       // of an object that are neither objects nor lists
+	maxValue   = 64 << 20 // bytes of one value that is taken as a whole
+)
+
+// Read gives the decoder the stream, unless it would have to hold too much.
+func (r *jsonReader) Read(p []byte) (int, error) {
+	if r.d != nil && r.read-r.d.InputOffset() > maxValue {
+		return 0, fmt.Errorf("one value has more than %d MiB", maxValue>>20)
+	}
+	n, err := r.in.Read(p)
+	r.read += int64(n)
+	r.lines += bytes.Count(p[:n], []byte("\n"))
+	return n, err
+}
+
+// line is where the decoder is.
+func (r *jsonReader) line() int { return r.lines - bytes.Count(r.d.UnreadBuffer(), []byte("\n")) }
+
+func (r *jsonReader) all() error {
+	for {
+		if err := r.value(0); err != nil {
+			if errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && r.d.StackDepth() == 0 {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+// end gives the records of what is still open.
+func (r *jsonReader) end(cut bool) error {
+	for i := len(r.reports) - 1; i >= 0; i-- {
+		if err := r.reports[i].records(r.source, cut); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// value walks the next value.
+func (r *jsonReader) value(depth int) error {
+	switch r.d.PeekKind() {
+	case '{':
+		if depth < maxDepth {
+			return r.object(depth)
+		}
+	case '[':
+		if depth < maxDepth {
+			return r.list(func() error { return r.value(depth + 1) })
+		}
+	}
+	return r.d.SkipValue()
+}
+
+// list reads an array, whose elements each reads one of.
+func (r *jsonReader) list(each func() error) error {
+	if _, err := r.d.ReadToken(); err != nil {
+		return err
+	}
+	for k := r.d.PeekKind(); k != ']'; k = r.d.PeekKind() {
+		if k == 0 {
+			_, err := r.d.ReadToken()
+			return err
+		}
+		if err := each(); err != nil {
+			return err
+		}
+	}
+	_, err := r.d.ReadToken()
+	return err
+}
+
+// object reads an object: a report, a row of one, a row as rccl-tests has it,
+// or something that may hold these.
+func (r *jsonReader) object(depth int) error {
+	o := object{line: r.line(), members: make([]member, 0, 16)}
+	if err := r.members(func(name string) error {
+		switch k := r.d.PeekKind(); {
+		case k == '{' && (name == "out_of_place" || name == "in_place"):
+			return r.half(&o, name == "in_place")
+		case k == '{' && (name == "out_of_place_per_iter" || name == "in_place_per_iter"):
+			return r.iterations(&o, name == "in_place_per_iter")
+		case (k == '{' || k == '[') && reportPart(name):
+			if o.report == nil {
+				o.report = &ncclReport{line: o.line}
+				r.reports = append(r.reports, o.report)
+			}
+			if name == "results" {
+				return r.value(depth + 1)
+			}
+			v, err := r.d.ReadValue()
+			if err != nil {
+				return err
+			}
+			o.report.part(name, v)
+			return nil
+		case k == '{' || k == '[':
+			return r.value(depth + 1)
+		}
+		return r.member(&o, name)
+	}); err != nil {
+		return err
+	}
+	switch {
+	case o.report != nil:
+		r.reports = r.reports[:len(r.reports)-1]
+		o.report.finish(&o)
+		r.stuck = o.report.records(r.source, false)
+	case o.halves[0].there || o.halves[1].there:
+		if len(r.reports) == 0 { // a row on its own
+			r.reports = append(r.reports, &ncclReport{line: o.line})
+		}
+		r.stuck = r.reports[len(r.reports)-1].add(r.source, &o)
+	default:
+		r.stuck = r.table.object(&o)
+	}
+	return r.stuck
+}
+
+// members reads an object; take reads the value of the member of each name.
+func (r *jsonReader) members(take func(name string) error) error {
+	if _, err := r.d.ReadToken(); err != nil {
+		return err
+	}
+	for k := r.d.PeekKind(); k != '}'; k = r.d.PeekKind() {
+		name, err := r.d.ReadToken()
+		if err != nil {
+			return err
+		}
+		if err := take(name.String()); err != nil {
+			return err
+		}
+	}
+	_, err := r.d.ReadToken()
+	return err
+}
+
+// member keeps a value that is neither object nor list.
+func (r *jsonReader) member(o *object, name string) error {
+	v, err := r.d.ReadValue()
+	if err != nil {
+		return err
+	}
+	if len(o.members) == maxMembers || len(v) > 4096 || len(name) > 64 {
 		return nil
 	}
-	for end, tries := len(text), 0; tries < 64; tries++ {
-		end = bytes.LastIndexByte(text[:end], '}')
-		if end < 0 {
+	m := member{key: plainKey(name)}
+	switch v.Kind() {
+	case '"':
+		word, err := jsontext.AppendUnquote(nil, v)
+		if err != nil {
 			return nil
 		}
-		var head ncclJSON
-		if json.Unmarshal(append(bytes.Clone(text[:end+1]), "]}"...), &head) == nil && len(head.Results) > 0 {
-			head.cut = true
-			return head.records(s, s.Lines)
+		m.word = string(word)
+		m.number, _ = parse(bytes.TrimSpace(word))
+	case '0':
+		m.number, _ = parse(v)
+	case 't', 'f':
+		m.number = number{ok: true}
+		if v.Kind() == 't' {
+			m.v = 1
 		}
+	case 'n':
+		return nil
 	}
+	o.members = append(o.members, m)
 	return nil
 }
 
-// ncclJSON is nccl-tests' report, versions 1 to 3. Of its environment only
-// NCCL's own variables are kept: it holds the whole one, secrets too.
-type ncclJSON struct {
-	Version     int      `json:"version"`
-	Start       string   `json:"start_time"`
-	Args        []string `json:"args"`
-	Env         []string `json:"env"`
-	NCCLVersion int64    `json:"nccl_version"`
-	Config      *struct {
-		Warmup     int64       `json:"warmup_iters"`
-		Iterations int64       `json:"iterations"`
-		Aggregated int64       `json:"aggregated_iterations"`
-		Blocking   json.Number `json:"blocking_collectives"`
-		Min        int64       `json:"minimum_bytes"`
-		Max        int64       `json:"maximum_bytes"`
-		Devices    []struct {
-			Rank, Group, Pid, Device int64
-			Hostname                 string
-			Hex                      string `json:"device_hex"`
-			Info                     string `json:"device_info"`
-		} `json:"devices"`
-	} `json:"config"`
-	Results []ncclJSONRow `json:"results"`
-	Bounds  *struct {
-		Count int64 `json:"count"`
-		OK    any   `json:"okay"`
-	} `json:"out_of_bounds"`
-	Average  *ncclJSONMean `json:"average_bus_bandwidth"`
-	Average1 *ncclJSONMean `json:"average_bus_bandwidith"` // as 2.17.3 to 2.17.8 spell it
-	Errors   []any         `json:"errors"`
-	cut      bool
+// object is what an object's members tell.
+type object struct {
+	line    int
+	members []member
+	halves  [2]half
+	report  *ncclReport
 }
 
-type ncclJSONMean struct {
-	Bandwidth  loose `json:"bandwidth"`
-	Bandwidth1 loose `json:"bandwidith"`
-	OK         any   `json:"okay"`
+// member is a value that is neither object nor list. Its key has letters and
+// digits in lower case only.
+type member struct {
+	key  string
+	word string
+	number
 }
 
-type ncclJSONRow struct {
-	Size, Count int64
-	Type, Redop string
-	Root        any
-	Out         *ncclJSONHalf `json:"out_of_place"`
-	In          *ncclJSONHalf `json:"in_place"`
-	OutIter     *ncclJSONIter `json:"out_of_place_per_iter"`
-	InIter      *ncclJSONIter `json:"in_place_per_iter"`
-	Iterations  int64         `json:"actual_iterations"`
-	Experiment  string        `json:"experiment_name"`
-}
-
-type ncclJSONHalf struct {
-	Time    loose `json:"time"`
-	CPUTime loose `json:"cpu_time"`
-	Alg     loose `json:"alg_bw"`
-	Bus     loose `json:"bus_bw"`
-	Wrong   loose `json:"nwrong"`
-}
-
-type ncclJSONIter struct {
-	Skipped int64       `json:"skipped_iterations"`
-	Times   []loose     `json:"times_us"`
-	PerProc [][]float64 `json:"per_process_max_times_us"`
-}
-
-// loose is a number that may be a word ("nan") or null.
-type loose struct{ number }
-
-func (l *loose) UnmarshalJSON(b []byte) error {
-	b = bytes.Trim(b, `" `)
-	n, ok := parse(b)
-	if !ok && string(b) != "null" && string(b) != "" {
-		return nil // a word that stands for no number
-	}
-	n.exp = -6 // printed with six decimals
-	l.number = n
-	return nil
-}
-
-// records turns a report into the same group of rows that a text becomes.
-func (j *ncclJSON) records(s *source, line int) error {
-	l := newLog(s)
-	st := l.stream("")
-	g := st.open()
-	g.line, g.cut, g.version = line, j.cut, map[string]string{}
-	g.layout = layout{half: [][]string{{"time", "algbw", "busbw", "#wrong"}, {"time", "algbw", "busbw", "#wrong"}}}
-	if c, ok := parseCommand([]byte(strings.Join(j.Args, " "))); ok {
-		g.cmd = c
-	}
-	if j.NCCLVersion > 0 {
-		g.version["nccl_version"] = versionText(j.NCCLVersion)
-	}
-	for _, e := range j.Env {
-		if k, v, ok := strings.Cut(e, "="); ok && (strings.HasPrefix(k, "NCCL_") || strings.HasPrefix(k, "RCCL_")) && len(l.nccl.env) < 4*maxKept && len(v) < 1024 {
-			l.nccl.env[k], l.nccl.seen[k] = v, v
-			l.nccl.where[k] = "env"
-		}
-	}
-	if c := j.Config; c != nil {
-		g.banners = append(g.banners, banner{min: c.Min, max: c.Max, warmup: c.Warmup, iters: c.Iterations, agg: c.Aggregated, gpus: -1})
-		g.mode = map[string]string{"1": "barrier-timed", "3": "barrier"}[c.Blocking.String()]
-		for _, d := range c.Devices {
-			if len(g.devices) < maxRanks && d.Rank >= 0 && d.Rank < maxRanks {
-				g.devices = append(g.devices, device{rank: d.Rank, group: d.Group, pid: d.Pid, index: d.Device, host: strings.TrimSpace(d.Hostname), bus: d.Hex, name: d.Info})
+// num is the number of the first of these members that has one.
+func (o *object) num(names ...string) number {
+	for _, n := range names {
+		for i := range o.members {
+			if m := &o.members[i]; m.key == n && m.ok {
+				return m.number
 			}
 		}
 	}
-	for i := range j.Results {
-		r := &j.Results[i]
-		if r.Size < 0 || r.Count < 0 || len(g.rows) == maxRows {
-			continue
-		}
-		if g.op == "" && strings.HasSuffix(r.Experiment, "_perf") {
-			g.op = opName(r.Experiment)
-		}
-		g.rows = append(g.rows, r.row(line))
-	}
-	if j.Bounds != nil {
-		g.bounds = append(g.bounds, bounds{max(j.Bounds.Count, 0), fmt.Sprint(j.Bounds.OK) == "false", len(g.rows)})
-	}
-	for _, m := range []*ncclJSONMean{j.Average, j.Average1} {
-		if m == nil {
-			continue
-		}
-		n := m.Bandwidth.number
-		if !n.ok {
-			n = m.Bandwidth1.number
-		}
-		g.means = append(g.means, mean{value: n})
-	}
-	if len(j.Errors) > 0 {
-		g.err = fmt.Sprint(j.Errors[0])
-		g.err = g.err[:min(len(g.err), 300)]
-	}
-	l.began, _ = time.Parse("2006-01-02 15:04:05", j.Start)
-	if err := st.finish(); err != nil {
-		return err
-	}
-	l.nccl.report(s.Text)
-	return nil
+	return number{}
 }
 
-func (r *ncclJSONRow) row(line int) row {
-	out := row{line: line, size: r.Size, count: r.Count, dtype: r.Type, redop: r.Redop, root: -1}
-	if root, ok := integer([]byte(strings.TrimSpace(fmt.Sprint(r.Root)))); ok {
-		out.root = max(root, -1)
-	}
-	if r.Iterations > 0 {
-		out.iterations = r.Iterations
-	}
-	for h, x := range []*ncclJSONHalf{r.Out, r.In} {
-		if x == nil {
-			continue
-		}
-		y := &out.halves[h]
-		y.there = true
-		y.time, y.alg, y.bus, y.wrong = x.Time.number, x.Alg.number, x.Bus.number, x.Wrong.number
-		if !y.time.ok {
-			y.time = x.CPUTime.number
-		}
-		if it := []*ncclJSONIter{r.OutIter, r.InIter}[h]; it != nil {
-			y.each = &iterations{samples: it.samples()}
+// word is the text of a member.
+func (o *object) word(name string) string {
+	for i := range o.members {
+		if o.members[i].key == name {
+			return o.members[i].word
 		}
 	}
-	return out
-}
-
-// samples are the iterations' times in s, each the slowest process's where the
-// report tells of all, without those that the test skipped.
-func (it *ncclJSONIter) samples() (out []float64) {
-	n := len(it.Times)
-	for _, p := range it.PerProc {
-		n = min(n, len(p))
-	}
-	for i := int(min(max(it.Skipped, 0), int64(n))); i < n; i++ {
-		t := it.Times[i].v
-		for _, p := range it.PerProc {
-			t = math.Max(t, p[i])
-		}
-		if it.Times[i].ok && t > 0 && t < 1e15 {
-			out = append(out, t/1e6)
-		}
-	}
-	return out
-}
-
-// table gathers rows from JSON objects of any shape that name a size and a
-// time: rccl-tests' and those of other tools that rewrite its text.
-type table struct {
-	rows []reports.Result
-}
-
-const maxDepth = 16
-
-func (t *table) walk(v any, depth int) {
-	if depth > maxDepth || len(t.rows) >= maxRows {
-		return
-	}
-	switch v := v.(type) {
-	case []any:
-		for _, e := range v {
-			t.walk(e, depth+1)
-		}
-	case map[string]any:
-		if t.object(v) {
-			return
-		}
-		for _, k := range sorted(v) {
-			t.walk(v[k], depth+1)
-		}
-	}
+	return ""
 }
 
 // plainKey is a key's letters and digits in lower case.
 func plainKey(k string) string {
-	return strings.Map(func(c rune) rune {
-		switch {
+	var b [64]byte
+	n := 0
+	for i := 0; i < len(k) && n < len(b); i++ {
+		switch c := k[i]; {
 		case c >= 'A' && c <= 'Z':
-			return c + 'a' - 'A'
+			b[n] = c + 'a' - 'A'
+			n++
 		case c >= 'a' && c <= 'z' || c >= '0' && c <= '9':
-			return c
-		}
-		return -1
-	}, k)
-}
-
-// object reads one row; false where it is none.
-func (t *table) object(m map[string]any) bool {
-	num, word := map[string]number{}, map[string]string{}
-	for k, v := range m {
-		k = plainKey(k)
-		switch v := v.(type) {
-		case float64:
-			num[k] = number{v: v, ok: !math.IsNaN(v)}
-		case bool:
-			num[k] = number{v: map[bool]float64{true: 1}[v], ok: true}
-		case string:
-			word[k] = v
-			if n, ok := parse([]byte(strings.TrimSpace(v))); ok {
-				num[k] = n
-			}
+			b[n] = c
+			n++
 		}
 	}
-	first := func(names ...string) number {
-		for _, n := range names {
-			if v, ok := num[n]; ok && v.ok {
-				return v
-			}
-		}
-		return number{}
-	}
-	size, bus, us := first("size", "sizeb", "sizebytes", "bytes", "msgsize"), first("busbw", "busbwgbs", "busbandwidth"), first("time", "timeus", "timeinus", "latencyus")
-	if !size.ok || !us.ok || !bus.ok || size.v < 0 || size.v > 1<<50 || us.v < 0 {
-		return false
-	}
-	r := reports.Result{Op: "unknown", Engine: "rccl", Memory: "hip", Source: "imported: rccl-tests", Mode: "pipelined", Aggregate: 1, Groups: 1, Settled: true,
-		Bytes: int64(size.v), Count: int64(first("count", "numelements", "elements").v), Dtype: word["type"] + word["dtype"], Redop: word["redop"],
-		InPlace: first("inplace").v != 0, Seconds: []float64{us.v / 1e6}, Stated: &reports.Stated{Busbw: bus.pointer()}}
-	if r.Redop == "none" {
-		r.Redop = ""
-	}
-	if a := first("algbw", "algbwgbs"); a.ok {
-		r.Stated.Algbw = &a.v
-	}
-	if w := first("wrong", "nwrong", "errors"); w.ok && w.v >= 0 {
-		r.Wrong = new(int64(math.Min(w.v, 1<<62)))
-	}
-	if n := first("ranks", "nranks", "ngpus", "gpus"); n.ok && n.v >= 1 && n.v < maxRanks {
-		r.Ranks = int(n.v)
-	}
-	if n := first("nodes", "nnodes"); n.ok && n.v >= 1 && n.v < maxRanks {
-		r.Nodes = int(n.v)
-	}
-	for _, k := range []string{"name", "test", "collective", "coll"} {
-		if op, err := collectives.ParseOp(opName(word[k])); err == nil {
-			r.Op = op.String()
-		}
-	}
-	t.rows = append(t.rows, r)
-	return true
-}
-
-func (t *table) records(s *source) error {
-	if len(t.rows) == 0 {
-		return nil
-	}
-	w := World{Run: s.run(), Tool: "rccl-tests", Rows: len(t.rows), Groups: 1, Beside: 1, State: NoSummary, Line: 1, Notes: []string{"rows from JSON objects; the report has no summary"}}
-	for i, r := range t.rows {
-		r.Run = w.Run
-		if r.Op != "unknown" {
-			w.Op, w.OpFrom = r.Op, "named in the text"
-		}
-		if i == 0 && r.Ranks > 0 {
-			w.Ranks, w.RanksFrom = [2]int{r.Ranks, r.Ranks}, "listed"
-		}
-		w.Failed = w.Failed || r.Wrong != nil && *r.Wrong > 0
-		if err := s.give(1, &r); err != nil {
-			return err
-		}
-	}
-	s.world(w)
-	return nil
+	return string(b[:n])
 }

@@ -43,6 +43,7 @@ type stream struct {
 	perf    *perftest
 	gloo    *gloo
 	table   *pasted
+	csv     *csv
 	bare    layout            // of rows that no test is open for
 	version map[string]string // of libraries and tests, told before a test
 }
@@ -128,6 +129,7 @@ func (s *stream) endOthers() error {
 		return err
 	}
 	s.table = nil
+	s.csv = nil
 	return nil
 }
 

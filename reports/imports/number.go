@@ -68,6 +68,9 @@ func parse(tok []byte) (n number, isNumber bool) {
 	if absentWord(tok) {
 		return n, true
 	}
+	if c := tok[0]; (c < '0' || c > '9') && c != '-' && c != '+' && c != '.' {
+		return n, false
+	}
 	v, err := strconv.ParseFloat(string(tok), 64)
 	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
 		return n, false
