@@ -105,18 +105,27 @@ func TestBoundedMemory(t *testing.T) {
 		"tags":          []byte("[1,0]<stdout>:x\n[2,1]<stdout>:y\n"),
 		"headers":       []byte("#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong\n"),
 		"ranks":         []byte("#  Rank  1 Group  0 Pid  41201 on      gpu-a device  0 [0000:1b:00] NVIDIA H100 80GB HBM3\n"),
+		"banners":       []byte("# nThread 1 nGpus 8 minBytes 8 maxBytes 8 step: 2(factor) warmup iters: 1 iters: 20 agg iters: 1 validation: 1 graph: 0\n"),
+		"summaries":     []byte("# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 1.5 \n"),
+		"perftest":      []byte(perfRow),
+		"csv":           []byte("0,\"AllReduce\",2,16,8,1,1048576,\"float\",\"sum\",0,55.66,18.839,35.323,\"0\"\n"),
+		"reports":       []byte(jsonV3 + "\n"),
+		"one object":    []byte(`"a":[{"b":[1,2,3],"size":1,"time":1,"busbw":1}],`),
 		"one long line": []byte("0123456789 "),
 		"errors":        []byte("gpu-a: Test CUDA failure common.cu:892 'invalid device ordinal'\n"),
 	} {
-		size := int64(8 << 20)
+		size := int64(4 << 20)
 		if what == "NCCL's lines" && !testing.Short() {
-			size = 64 << 20
+			size = 24 << 20
 		}
 		var most, before runtime.MemStats
 		runtime.GC()
 		runtime.ReadMemStats(&before)
 		peak, n := uint64(0), 0
 		in := &endless{block: block, left: size}
+		if begin := map[string]string{"perftest": perfHead, "csv": "numCycle,collective,ranks,rankspernode,gpusperrank,size,type,redop,inplace,time,algbw,busbw,#wrong\n", "one object": "{"}[what]; begin != "" {
+			in.block = append([]byte(begin), bytes.Repeat(block, int(size)/len(block))...)
+		}
 		check := func() {
 			runtime.GC()
 			runtime.ReadMemStats(&most)

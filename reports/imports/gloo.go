@@ -33,7 +33,7 @@ const maxTitle = 100
 // gloobench takes the lines of gloo's benchmark.
 func (s *stream) gloobench(t []byte) (taken bool, err error) {
 	switch {
-	case bytes.Contains(t, []byte("elements")) && bytes.Contains(t, []byte("p50 (")):
+	case t[0] > '9' && bytes.Contains(t, []byte("elements")) && bytes.Contains(t, []byte("p50 (")):
 		if err := s.startGloo(); err != nil {
 			return true, err
 		}
@@ -64,11 +64,11 @@ func (s *stream) gloobench(t []byte) (taken bool, err error) {
 	if g == nil {
 		return false, nil
 	}
-	if bytes.HasPrefix(t, []byte("=====")) {
+	if t[0] == '=' && bytes.HasPrefix(t, []byte("=====")) {
 		g.ended = g.ended || len(g.rows) > 0
 		return true, nil
 	}
-	if len(g.columns) == 0 || t[0] < '0' || t[0] > '9' || len(g.rows) == maxRows {
+	if len(g.columns) == 0 || t[0] < '0' || t[0] > '9' {
 		return false, nil
 	}
 	f := fields(t, s.buf[:])
@@ -83,7 +83,7 @@ func (s *stream) gloobench(t []byte) (taken bool, err error) {
 		}
 		row[i] = n
 	}
-	g.rows = append(g.rows, row)
+	s.keep(&g.rows, row)
 	return true, nil
 }
 
@@ -110,6 +110,7 @@ func (g *gloo) finish(s *stream) error {
 	if g == nil || len(g.columns) == 0 {
 		return nil
 	}
+	s.held -= len(g.rows)
 	w := World{Run: s.run(), Tool: "gloo benchmark", Rows: len(g.rows), Line: g.line, Groups: 1, Beside: 1, State: Complete}
 	name := strings.TrimPrefix(g.algorithm, "cuda_")
 	for _, o := range glooOps {

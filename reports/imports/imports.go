@@ -75,7 +75,7 @@ const (
 	maxLine     = 64 << 10 // longer lines are cut
 	maxRows     = 1 << 16  // of one world
 	maxRanks    = 1 << 18  // listed, of one world
-	maxHeld     = 1 << 19  // rows and lines that tests keep until they end, together
+	maxHeld     = 1 << 18  // rows and lines that tests keep until they end, together
 	maxStreams  = 4096     // launcher tags told apart
 	maxJSON     = 64 << 20 // of perftest
 )

@@ -27,7 +27,7 @@ func (s *source) json(in *bufio.Reader) error {
 	if mark, _ := in.Peek(3); string(mark) == "\xef\xbb\xbf" {
 		in.Discard(3)
 	}
-	r := &jsonReader{source: s, in: in, lines: 1, table: &table{source: s}}
+	r := &jsonReader{source: s, in: in, lines: 1, table: &table{source: s}, names: map[string]string{}, keys: map[string]string{}}
 	r.d = jsontext.NewDecoder(r, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	err := r.all()
 	s.Lines = r.line()
@@ -56,11 +56,15 @@ type jsonReader struct {
 	lines   int           // line ends of what was read, 1 more
 	reports []*ncclReport // open, outermost first
 	table   *table
-	stuck   error // of the records' receiver
+	names   map[string]string // of members, by how they are written
+	keys    map[string]string // the same, as keys
+	part    object            // of a row, for the next one
+	stuck   error             // of the records' receiver
 }
 
 const (
 	maxDepth   = 32
+	maxNames   = 1024     // of members that are kept
 	maxMembers = 64       // of an object that are neither objects nor lists
 	maxValue   = 64 << 20 // bytes of one value that is taken as a whole
 )
@@ -186,11 +190,19 @@ func (r *jsonReader) members(take func(name string) error) error {
 		return err
 	}
 	for k := r.d.PeekKind(); k != '}'; k = r.d.PeekKind() {
-		name, err := r.d.ReadToken()
+		v, err := r.d.ReadValue()
 		if err != nil {
 			return err
 		}
-		if err := take(name.String()); err != nil {
+		name, known := r.names[string(v)]
+		if !known {
+			text, _ := jsontext.AppendUnquote(nil, v)
+			if name = string(text); len(r.names) < maxNames && len(v) <= 66 {
+				r.names[string(v)] = name
+				r.keys[name] = plainKey(name)
+			}
+		}
+		if err := take(name); err != nil {
 			return err
 		}
 	}
@@ -207,7 +219,10 @@ func (r *jsonReader) member(o *object, name string) error {
 	if len(o.members) == maxMembers || len(v) > 4096 || len(name) > 64 {
 		return nil
 	}
-	m := member{key: plainKey(name)}
+	m := member{key: r.keys[name]}
+	if m.key == "" {
+		m.key = plainKey(name)
+	}
 	switch v.Kind() {
 	case '"':
 		word, err := jsontext.AppendUnquote(nil, v)

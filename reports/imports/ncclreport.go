@@ -193,12 +193,13 @@ func (j *ncclReport) records(s *source, cut bool) error {
 
 // half reads the figures of a row out of place or in place.
 func (r *jsonReader) half(o *object, inPlace bool) error {
-	var in object
+	in := &r.part
+	in.members = in.members[:0]
 	err := r.members(func(name string) error {
 		if k := r.d.PeekKind(); k == '{' || k == '[' {
 			return r.d.SkipValue()
 		}
-		return r.member(&in, name)
+		return r.member(in, name)
 	})
 	h := &o.halves[map[bool]int{true: 1}[inPlace]]
 	h.there = true
@@ -210,8 +211,9 @@ func (r *jsonReader) half(o *object, inPlace bool) error {
 // iterations reads the times of a row's iterations: each the slowest process's
 // where the report tells of all, without those that the test skipped.
 func (r *jsonReader) iterations(o *object, inPlace bool) error {
-	var in object
 	var times []float64
+	in := &r.part
+	in.members = in.members[:0]
 	slowest := func(i int, us float64) {
 		if i == len(times) {
 			times = append(times, us)
@@ -228,7 +230,7 @@ func (r *jsonReader) iterations(o *object, inPlace bool) error {
 		case k == '{' || k == '[':
 			return r.d.SkipValue()
 		}
-		return r.member(&in, name)
+		return r.member(in, name)
 	})
 	h := &o.halves[map[bool]int{true: 1}[inPlace]]
 	h.each = &iterations{least: in.num("minus"), most: in.num("maxus"), p99: in.num("p99us")}

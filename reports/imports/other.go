@@ -1,5 +1,16 @@
 package imports
 
+// keep adds a row of numbers to a table of another tool, within what all tests
+// that are open may hold.
+func (s *stream) keep(rows *[][]number, row []number) {
+	if len(*rows) == maxRows || s.held == maxHeld {
+		s.warn(s.Lines, "more than %d rows in one test: this one is left out", len(*rows))
+		return
+	}
+	s.held++
+	*rows = append(*rows, row)
+}
+
 // others gives a line to the readers of other tools' texts.
 func (s *stream) others(t []byte) (taken bool, err error) {
 	if t[0] >= '0' && t[0] <= '9' && s.perf == nil && s.gloo == nil && s.table == nil && s.csv == nil {

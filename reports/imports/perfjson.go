@@ -21,10 +21,8 @@ func (s *source) perfJSON(text []byte) error {
 			p.columns = []string{"#bytes", "#iterations", "BW peak", "BW average", "MsgRate", "t_min", "t_max", "t_typical", "t_avg", "t_stdev", "99%", "99.9%"}
 		}
 		p.guessUnit(size, have["bwaverage"], have["msgrate"])
-		if len(p.rows) < maxRows {
-			p.rows = append(p.rows, []number{size, have["niterations"], have["bwpeak"], have["bwaverage"], have["msgrate"], have["tmin"], have["tmax"],
-				have["ttypical"], have["tavg"], have["tstdev"], have["percentile99"], have["percentile999"]})
-		}
+		st.keep(&p.rows, []number{size, have["niterations"], have["bwpeak"], have["bwaverage"], have["msgrate"], have["tmin"], have["tmax"],
+			have["ttypical"], have["tavg"], have["tstdev"], have["percentile99"], have["percentile999"]})
 		clear(have)
 	}
 	for _, piece := range bytes.FieldsFunc(text, func(c rune) bool { return strings.ContainsRune(",{}[]\n\r", c) }) {

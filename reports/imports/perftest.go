@@ -108,9 +108,9 @@ func (s *stream) perftest(t []byte) (taken bool, err error) {
 	if p == nil {
 		return false, nil
 	}
-	if len(p.columns) > 0 && len(p.rows) < maxRows && (t[0] >= '0' && t[0] <= '9') {
+	if len(p.columns) > 0 && (t[0] >= '0' && t[0] <= '9') {
 		if row := p.row(fields(t, s.buf[:])); row != nil {
-			p.rows = append(p.rows, row)
+			s.keep(&p.rows, row)
 			return true, nil
 		}
 	}
@@ -230,6 +230,7 @@ func (p *perftest) finish(s *stream) error {
 	if p == nil || len(p.rows) == 0 && p.failed == "" && p.columns == nil {
 		return nil // a title, or a GPU's name, and no test
 	}
+	s.held -= len(p.rows)
 	w := World{Run: s.run(), Tool: "perftest", Op: p.op, OpFrom: "named in the text", Ranks: [2]int{2, 2}, RanksFrom: "a pair", Groups: 1,
 		Rows: len(p.rows), Line: p.line, State: Complete, Beside: 1}
 	switch {
@@ -273,12 +274,14 @@ func (p *perftest) finish(s *stream) error {
 	}
 	peaks := 0
 	for _, row := range p.rows {
-		r, noPeak, text := p.result(base, row)
+		r, noPeak := p.result(base, row)
 		if noPeak {
 			peaks++
 		}
-		if text != "" && len(w.Notes) < 24 {
-			w.Notes = append(w.Notes, text)
+		if len(w.Notes) < maxRowNotes {
+			if text := p.words(&r, row); text != "" {
+				w.Notes = append(w.Notes, text)
+			}
 		}
 		if err := s.give(p.line, &r); err != nil {
 			return err
@@ -291,52 +294,39 @@ func (p *perftest) finish(s *stream) error {
 	return nil
 }
 
-// result is the record of a row, and the row in words.
-func (p *perftest) result(base reports.Result, row []number) (r reports.Result, noPeak bool, text string) {
+// get is a row's number in a column.
+func (p *perftest) get(row []number, name string) (n number) {
+	for i, c := range p.columns {
+		if c == name && i < len(row) {
+			return row[i]
+		}
+	}
+	return number{}
+}
+
+// result is the record of a row.
+func (p *perftest) result(base reports.Result, row []number) (r reports.Result, noPeak bool) {
 	r = base
 	r.Stated = &reports.Stated{}
-	get := func(name string) (n number) {
-		for i, c := range p.columns {
-			if c == name && i < len(row) {
-				return row[i]
-			}
-		}
-		return number{}
-	}
-	r.Bytes = int64(math.Min(get("#bytes").v, 1<<50))
+	r.Bytes = int64(math.Min(p.get(row, "#bytes").v, 1<<50))
 	r.Count = r.Bytes
-	r.Stated.Iterations = int64(math.Min(get("#iterations").v, 1<<50))
-	if avg := get("BW average"); avg.ok {
+	r.Stated.Iterations = int64(math.Min(p.get(row, "#iterations").v, 1<<50))
+	if avg := p.get(row, "BW average"); avg.ok {
 		gbps := avg.v * p.unit
 		r.Stated.Algbw = &gbps
-		text = fmt.Sprintf("%s %d B: average %.2f Gb/s = %.2f GB/s", r.Op, r.Bytes, gbps*8, gbps)
-		if p.unitIs != "Gb/s" {
-			text += fmt.Sprintf(" (printed: %s %s, of 2^20 bytes)", strconv.FormatFloat(avg.v, 'f', -1, 64), p.unitIs)
-		}
 		if gbps > 0 && r.Bytes > 0 {
 			r.Seconds = []float64{float64(r.Bytes) / (gbps * 1e9)}
 		}
-		if peak := get("BW peak"); peak.v > 0 {
+		peak := p.get(row, "BW peak")
+		if peak.v > 0 {
 			r.Stated.Peak = new(peak.v * p.unit)
-			text += fmt.Sprintf(", peak %.2f Gb/s", peak.v*p.unit*8)
-		} else {
-			noPeak = true
 		}
-		if rate := get("MsgRate"); rate.v > 0 {
+		if rate := p.get(row, "MsgRate"); rate.v > 0 {
 			r.Stated.MessageRate = new(rate.v * 1e6)
-			if by := rate.v * 1e6 * float64(r.Bytes) / 1e9; p.unit > 0 && (by > gbps*1.02 || by < gbps*0.98) && rate.v > 1000*rate.slack() && avg.v > 100*avg.slack() {
-				text += fmt.Sprintf("; but the message rate makes %.2f Gb/s of it: the unit is not what the header says", by*8)
-			}
 		}
-		return r, noPeak, text
+		return r, !(peak.v > 0)
 	}
-	us := func(name string) *float64 {
-		n := get(name)
-		if !n.ok {
-			return nil
-		}
-		return new(n.seconds(1))
-	}
+	us := func(name string) *float64 { return micros(p.get(row, name)) }
 	r.Stated.Min, r.Stated.Max, r.Stated.P50, r.Stated.Stdev = us("t_min"), us("t_max"), us("t_typical"), us("t_stdev")
 	r.Stated.P99, r.Stated.P999 = us("99%"), us("99.9%")
 	at := r.Stated.P50
@@ -345,10 +335,37 @@ func (p *perftest) result(base reports.Result, row []number) (r reports.Result, 
 	}
 	if at != nil {
 		r.Seconds = []float64{*at}
-		text = fmt.Sprintf("%s %d B: %.2f µs", r.Op, r.Bytes, *at*1e6)
+	}
+	return r, false
+}
+
+// maxRowNotes bounds the rows of a run that are also told in words.
+const maxRowNotes = 24
+
+// words is the row in words, "" where it tells nothing.
+func (p *perftest) words(r *reports.Result, row []number) (text string) {
+	if r.Stated.Algbw == nil {
+		if len(r.Seconds) == 0 {
+			return ""
+		}
+		text = fmt.Sprintf("%s %d B: %.2f µs", r.Op, r.Bytes, r.Seconds[0]*1e6)
 		if r.Stated.P99 != nil {
 			text += fmt.Sprintf(", 99 %% %.2f µs", *r.Stated.P99*1e6)
 		}
+		return text
 	}
-	return r, false, text
+	avg, gbps := p.get(row, "BW average"), *r.Stated.Algbw
+	text = fmt.Sprintf("%s %d B: average %.2f Gb/s = %.2f GB/s", r.Op, r.Bytes, gbps*8, gbps)
+	if p.unitIs != "Gb/s" {
+		text += fmt.Sprintf(" (printed: %s %s, of 2^20 bytes)", strconv.FormatFloat(avg.v, 'f', -1, 64), p.unitIs)
+	}
+	if r.Stated.Peak != nil {
+		text += fmt.Sprintf(", peak %.2f Gb/s", *r.Stated.Peak*8)
+	}
+	if rate := p.get(row, "MsgRate"); rate.v > 0 {
+		if by := rate.v * 1e6 * float64(r.Bytes) / 1e9; p.unit > 0 && (by > gbps*1.02 || by < gbps*0.98) && rate.v > 1000*rate.slack() && avg.v > 100*avg.slack() {
+			text += fmt.Sprintf("; but the message rate makes %.2f Gb/s of it: the unit is not what the header says", by*8)
+		}
+	}
+	return text
 }

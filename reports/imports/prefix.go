@@ -11,7 +11,6 @@ import (
 
 var (
 	escapes   = regexp.MustCompile("\x1b\\[[0-9;?]*[A-Za-z]")
-	midTags   = regexp.MustCompile(`\[[^\[\]<>]{1,80}\]<std(?:out|err)>: ?`)
 	clock     = regexp.MustCompile(`^\[?(?:\d{4}[-/]\d\d[-/]\d\d[T ]?)?(?:\d\d:\d\d:\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?\]?(?:\s+(?:stdout|stderr)\s+[FP])?\s+`)
 	syslog    = regexp.MustCompile(`^[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \S+ [\w./-]+(?:\[\d+\])?: `)
 	kubectl   = regexp.MustCompile(`^\[(pod/[^\]]{1,250})\] `)
@@ -29,16 +28,21 @@ func strip(line []byte) (tag string, rest []byte) {
 	if bytes.HasPrefix(line, []byte(`{"log":"`)) {
 		line = unquote(line)
 	}
-	if i := bytes.IndexByte(line, '<'); i >= 0 {
-		// Open MPI tags every piece that a process writes, so also inside a line.
-		if at := midTags.FindIndex(line); at != nil {
-			tag = string(line[at[0]+1 : at[0]+bytes.IndexByte(line[at[0]:], ']')])
-			rest := midTags.ReplaceAll(line[at[1]:], nil)
-			if before := bytes.TrimLeft(line[:at[0]], " \t>"); len(before) > 0 && !clock.Match(append(bytes.Clone(before), ' ')) && looksOurs(before) {
-				rest = append(bytes.Clone(before), rest...)
+	// Open MPI tags every piece that a process writes, so also inside a line.
+	if name, start, end := outputTag(line); end > 0 {
+		tag = string(name)
+		rest := line[end:]
+		for {
+			_, start, end := outputTag(rest)
+			if end == 0 {
+				break
 			}
-			line = rest
+			rest = append(bytes.Clone(rest[:start]), rest[end:]...)
 		}
+		if before := bytes.TrimLeft(line[:start], " \t>"); len(before) > 0 && !clock.Match(append(bytes.Clone(before), ' ')) && looksOurs(before) {
+			rest = append(bytes.Clone(before), rest...)
+		}
+		line = rest
 	}
 	for range 5 {
 		t := bytes.TrimLeft(line, " \t")
@@ -59,6 +63,32 @@ func strip(line []byte) (tag string, rest []byte) {
 		line = t[cut:]
 	}
 	return tag, bytes.TrimLeft(line, " \t")
+}
+
+// outputTag finds the first "[name]<stdout>: " or "[name]<stderr>: "; end is 0
+// where there is none.
+func outputTag(line []byte) (name []byte, start, end int) {
+	for from := 0; ; {
+		i := bytes.Index(line[from:], []byte("]<std"))
+		if i < 0 {
+			return nil, 0, 0
+		}
+		i += from
+		from = i + 1
+		start = bytes.LastIndexByte(line[:i], '[')
+		if start < 0 || i-start < 2 || i-start > 81 || bytes.ContainsAny(line[start+1:i], "]<>") {
+			continue
+		}
+		rest := line[i+5:]
+		if !bytes.HasPrefix(rest, []byte("out>:")) && !bytes.HasPrefix(rest, []byte("err>:")) {
+			continue
+		}
+		end = i + 10
+		if end < len(line) && line[end] == ' ' {
+			end++
+		}
+		return line[start+1 : i], start, end
+	}
 }
 
 // prefix is the length of one prefix of a line without leading blanks, and

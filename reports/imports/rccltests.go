@@ -149,7 +149,8 @@ func (s *stream) csvTable(t []byte) (taken bool, err error) {
 				at = i + 1
 			}
 		}
-		names = append(append(append([]string(nil), names[:at]...), "nodes"), names[at:]...)
+		names = slices.Insert(slices.Clone(names), at, "nodes")
+		s.csv.names = names
 	}
 	if len(cells) != len(names) {
 		s.warn(s.Lines, "%d cells under %d names: left out", len(cells), len(names))
