@@ -85,3 +85,10 @@ func FuzzGloo(f *testing.F) {
 		hostile(t, append([]byte(" elements   min (us)   p50 (us)   p99 (us)   max (us)   avg (GB/s)    samples\n"), text...))
 	})
 }
+
+func FuzzCSV(f *testing.F) {
+	seeds(f, "0,\"AllReduce\",1,8,8,1,1048576,\"float\",\"sum\",0,55.66,18.84,32.97,\"0\"\n", "0,AllReduce,1,8,8,1,1e300,float,none,1,-1,nan,inf,N/A\n")
+	f.Fuzz(func(t *testing.T, text []byte) {
+		hostile(t, append([]byte("numCycle,collective,ranks,rankspernode,gpusperrank,size,type,redop,inplace,time,algbw,busbw,#wrong\n"), text...))
+	})
+}

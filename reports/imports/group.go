@@ -181,6 +181,9 @@ func (s *stream) heading(t []byte) bool {
 		}
 		g := s.open()
 		n, _ := parse(m[1])
+		if s.unfinished && bytes.HasSuffix(t, m[1]) {
+			n = number{} // the rest of it may be missing
+		}
 		if s.hold(g) {
 			g.means = append(g.means, mean{n, s.nccl.last, s.title})
 		}

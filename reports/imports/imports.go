@@ -132,6 +132,9 @@ func Read(r io.Reader, name string, emit func(reports.Result) error) (*Text, err
 		defer z.Close()
 		in = bufio.NewReaderSize(z, 256<<10)
 	}
+	if mark, _ := in.Peek(2); len(mark) == 2 && (mark[0] == 0xff && mark[1] == 0xfe || mark[0] == 0xfe && mark[1] == 0xff) {
+		in = bufio.NewReaderSize(&utf16Reader{in: in, big: mark[0] == 0xfe}, 256<<10) // as PowerShell redirects
+	}
 	text := &Text{Name: name}
 	s := &source{Text: text, emit: emit, short: strings.ToValidUTF8(name, "?")}
 	head, _ := in.Peek(4096)
@@ -154,7 +157,7 @@ func kind(head []byte) string {
 	switch {
 	case bytes.Contains(t, []byte(`{"format":`)):
 		return "records"
-	case bytes.HasPrefix(t, []byte(`{"log":`)): // a container engine's log
+	case collected(bytes.TrimRight(line, "\r")):
 		return "text"
 	case len(t) > 0 && t[0] == '{', len(t) > 1 && t[0] == '[' && (t[1] == '{' || len(bytes.TrimSpace(line)) == 1):
 		return "json"
@@ -223,6 +226,7 @@ func (s *source) lines(in *bufio.Reader) error {
 	l := newLog(s)
 	for {
 		line, err := readLine(in)
+		l.unfinished = err != nil
 		if len(line) > 0 || err == nil {
 			s.Lines++
 			if err := l.line(line); err != nil {

@@ -10,16 +10,17 @@ import (
 // as far as a launcher's tags tell them apart.
 type log struct {
 	*source
-	streams map[string]*stream
-	order   []*stream
-	nccl    ncclLog
-	fails   failures
-	tagged  bool
-	began   time.Time // of the test, where it is told
-	stuck   error     // of the records' receiver: reading ends
-	held    int       // rows and lines in the open groups
-	spare   []row     // memory of an ended group's rows, for the next one
-	buf     [maxFields][]byte
+	streams    map[string]*stream
+	order      []*stream
+	nccl       ncclLog
+	fails      failures
+	tagged     bool
+	began      time.Time // of the test, where it is told
+	unfinished bool      // the line has no end: the text is cut off in it
+	stuck      error     // of the records' receiver: reading ends
+	held       int       // rows and lines in the open groups
+	spare      []row     // memory of an ended group's rows, for the next one
+	buf        [maxFields][]byte
 }
 
 func newLog(s *source) *log {
@@ -61,8 +62,29 @@ func (l *log) stream(tag string) *stream {
 	return s
 }
 
-// line takes the text's next line.
+// line takes the text's next line, which may hold a whole text: what a program
+// printed, as one string with its line ends escaped.
 func (l *log) line(raw []byte) error {
+	if len(raw) > minEscaped && bytes.Count(raw, []byte(`\n`)) > 5 && bytes.Contains(raw, []byte("busbw")) {
+		l.unfinished = false
+		for piece := range bytes.SplitSeq(raw, []byte(`\n`)) {
+			if i := bytes.LastIndex(piece, []byte(`": "`)); i >= 0 {
+				piece = piece[i+4:]
+			}
+			if err := l.one(bytes.ReplaceAll(piece, []byte(`\t`), []byte("\t"))); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return l.one(raw)
+}
+
+// minEscaped is less than any text with a table.
+const minEscaped = 300
+
+// one takes one line.
+func (l *log) one(raw []byte) error {
 	// Most of a big log are NCCL's own lines.
 	if i := bytes.Index(raw, []byte(" NCCL ")); i >= 0 {
 		if before := l.nccl.line(raw, i, l.Lines); len(before) > 0 {

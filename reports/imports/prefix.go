@@ -10,7 +10,7 @@ import (
 // the process; lines of one process stay together by it.
 
 var (
-	escapes   = regexp.MustCompile("\x1b\\[[0-9;?]*[A-Za-z]")
+	escapes   = regexp.MustCompile("\x1b(?:\\[[0-9;?]*[A-Za-z]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|[()][0-9A-B]|[=>78])") // ECMA-48, and xterm's titles
 	clock     = regexp.MustCompile(`^\[?(?:\d{4}[-/]\d\d[-/]\d\d[T ]?)?(?:\d\d:\d\d:\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?\]?(?:\s+(?:stdout|stderr)\s+[FP])?\s+`)
 	syslog    = regexp.MustCompile(`^[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \S+ [\w./-]+(?:\[\d+\])?: `)
 	kubectl   = regexp.MustCompile(`^\[(pod/[^\]]{1,250})\] `)
@@ -24,9 +24,15 @@ func strip(line []byte) (tag string, rest []byte) {
 	if i := bytes.IndexByte(line, 0x1b); i >= 0 {
 		line = escapes.ReplaceAll(line, nil)
 	}
+	if bytes.Contains(line, []byte("\u00a0")) { // blanks of a web page
+		line = bytes.ReplaceAll(line, []byte("\u00a0"), []byte(" "))
+	}
 	line = bytes.TrimRight(line, " \t")
-	if bytes.HasPrefix(line, []byte(`{"log":"`)) {
+	if len(line) > 0 && line[0] == '{' {
 		line = unquote(line)
+	}
+	if len(line) > 3 && line[0] == 'b' && (line[1] == '\'' || line[1] == '"') && line[len(line)-1] == line[1] { // bytes, as Python shows them
+		line = bytes.TrimSuffix(line[2:len(line)-1], []byte(`\n`))
 	}
 	// Open MPI tags every piece that a process writes, so also inside a line.
 	if name, start, end := outputTag(line); end > 0 {
@@ -55,7 +61,7 @@ func strip(line []byte) (tag string, rest []byte) {
 		}
 		cut, name := prefix(t)
 		if cut == 0 {
-			return tag, t
+			return tag, unknownPrefix(t)
 		}
 		if name != "" {
 			tag = name
@@ -174,13 +180,38 @@ func looksOurs(t []byte) bool {
 	return a && b
 }
 
-// unquote is the text in a container engine's JSON line.
-func unquote(line []byte) []byte {
-	var l struct {
-		Log string `json:"log"`
+// unknownPrefix cuts what stands before a number sign that begins a line of
+// nccl-tests.
+func unknownPrefix(t []byte) []byte {
+	i := bytes.IndexByte(t[:min(len(t), 200)], '#')
+	if i <= 0 {
+		return t
 	}
+	rest := bytes.TrimLeft(t[i+1:], " \t")
+	for _, begin := range [...]string{"Out of bounds", "Avg bus", "Rank ", "nThread", "Using devices", "Collective test", "nccl-tests version", "size ", "bytes "} {
+		if bytes.HasPrefix(rest, []byte(begin)) {
+			return t[i:]
+		}
+	}
+	return t
+}
+
+// unquote is the text in a JSON line of a container engine or a log collector.
+func unquote(line []byte) []byte {
+	var l struct{ Log, Msg, Message, Line, TextPayload string } // the names in any case
 	if json.Unmarshal(line, &l) != nil {
 		return line
 	}
-	return bytes.TrimRight([]byte(l.Log), "\r\n \t")
+	for _, text := range [...]string{l.Log, l.Msg, l.Message, l.Line, l.TextPayload} {
+		if text != "" {
+			return bytes.TrimRight([]byte(text), "\r\n \t")
+		}
+	}
+	return line
+}
+
+// collected says that a line is an object of a log collector's, with a line of
+// a text in it.
+func collected(line []byte) bool {
+	return len(line) > 0 && line[0] == '{' && !bytes.Equal(unquote(line), line)
 }
