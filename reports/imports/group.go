@@ -34,6 +34,7 @@ type bounds struct {
 
 type mean struct {
 	value number
+	low   bool   // less than the test was told to want (NCCL_TESTS_MIN_BW)
 	host  string // of NCCL's last line before it
 	title string
 }
@@ -185,7 +186,7 @@ func (s *stream) heading(t []byte) bool {
 			n = number{} // the rest of it may be missing
 		}
 		if s.hold(g) {
-			g.means = append(g.means, mean{n, s.nccl.last, s.title})
+			g.means = append(g.means, mean{n, string(m[2]) == "FAILED", s.nccl.last, s.title})
 		}
 		return true
 	}

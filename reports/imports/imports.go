@@ -49,6 +49,7 @@ type World struct {
 	Computed  *float64 // GB/s, the mean of the busbw of its rows
 	Wrong     *int64   // as printed
 	Failed    bool     // the tool says FAILED
+	Low       bool     // it says so of the bandwidth
 	Notes     []string // what is to be known of its rows
 	pasted    bool     // a row of a table that people made from several runs
 }
@@ -65,7 +66,7 @@ const (
 
 // Bad says that a world has no result, or a wrong one.
 func (w *World) Bad() bool {
-	return w.Failed || w.State == Hang || w.State == Failed || w.Rows == 0 && w.State == NoSummary
+	return w.Failed || w.Low || w.State == Hang || w.State == Failed || w.Rows == 0 && w.State == NoSummary
 }
 
 // Bounds on what a text can make the reader hold, whatever its length.

@@ -41,6 +41,8 @@ type stream struct {
 	rank    []byte   // the same of a rank's line
 	partAt  int
 	tests   int // that it has printed
+	first   int // line
+	last    int // line
 	perf    *perftest
 	gloo    *gloo
 	table   *pasted
@@ -55,7 +57,7 @@ func (l *log) stream(tag string) *stream {
 		if len(l.streams) == maxStreams {
 			return l.stream("")
 		}
-		s = &stream{log: l, tag: tag, cmd: command{min: -1, max: -1}, version: map[string]string{}}
+		s = &stream{log: l, tag: tag, first: l.Lines, cmd: command{min: -1, max: -1}, version: map[string]string{}}
 		l.streams[tag] = s
 		l.order = append(l.order, s)
 	}
@@ -100,7 +102,9 @@ func (l *log) one(raw []byte) error {
 	if tag != "" {
 		l.tagged = true
 	}
-	if err := l.stream(tag).line(rest); err != nil {
+	s := l.stream(tag)
+	s.last = l.Lines
+	if err := s.line(rest); err != nil {
 		return err
 	}
 	return l.stuck
@@ -218,8 +222,15 @@ func (s *stream) maybeRow(t []byte) error {
 		s.parts, s.partAt = [][]byte{bytes.Clone(t)}, s.Lines
 		return nil
 	}
-	if !s.header(f, t) {
-		s.fails.line(s, t)
+	if s.header(f, t) {
+		return s.stuck
+	}
+	if r, ok := l.glued(f); ok {
+		r.line = s.Lines
+		return s.add(r)
+	}
+	if !s.fails.line(s, t) && likeRow(f) {
+		s.warn(s.Lines, "a row that cannot be read is left out: %.120q", t)
 	}
 	return s.stuck
 }

@@ -84,13 +84,14 @@ func (j *ncclReport) part(name string, v jsontext.Value) {
 		var m struct {
 			Bandwidth  loose
 			Bandwidth1 loose `json:"bandwidith"`
+			Okay       any
 		}
 		if json.Unmarshal(v, &m) == nil {
 			n := m.Bandwidth.number
 			if !n.ok {
 				n = m.Bandwidth1.number
 			}
-			j.means = append(j.means[:0], mean{value: n})
+			j.means = append(j.means[:0], mean{value: n, low: fmt.Sprint(m.Okay) == "false"})
 		}
 	case "errors":
 		var all []any

@@ -2,6 +2,7 @@ package imports
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -169,6 +170,9 @@ func (w *World) summary(g *group, sh *share) {
 	}
 	if sh.mean != nil {
 		w.Average = sh.mean.value.pointer()
+		if w.Low = sh.mean.low; w.Low {
+			w.Notes = append(w.Notes, "FAILED: the average busbw is less than 0.9 × NCCL_TESTS_MIN_BW")
+		}
 	}
 	sum, n := 0.0, 0
 	for i := range sh.rows {
@@ -293,10 +297,14 @@ func headings(r *reports.Result, sh *share) {
 	}
 }
 
+// rankTag is a launcher's name for a process: its lines are of one launch.
+var rankTag = regexp.MustCompile(`^(?:.*,)?(?:rank|default)?\d{1,7}$`)
+
 // separate says what several worlds of one text are: the tests of one launch
 // that never met, or runs one after another.
 func (l *log) separate() {
-	beside, tags := 0, 0
+	beside, tags, until := 0, 0, 0
+	together := false
 	for _, w := range l.Worlds {
 		if w.Beside > 1 && strings.HasSuffix(w.Tool, "l-tests") && !w.pasted {
 			beside++
@@ -305,7 +313,12 @@ func (l *log) separate() {
 	for _, s := range l.order {
 		if s.tag != "" && s.tests > 0 {
 			tags++
+			together = together || s.first < until || rankTag.MatchString(s.tag)
+			until = max(until, s.last)
 		}
+	}
+	if !together {
+		tags = 0 // names of files, or hosts one after another
 	}
 	if n := max(beside, tags); n > 1 {
 		what := fmt.Sprintf("%d separate worlds ran at the same time", n)

@@ -65,3 +65,57 @@ func TestWrappings(t *testing.T) {
 		t.Errorf("a mark of a bad value: %+v", all)
 	}
 }
+
+// Numbers that touch are told apart where size, time and rate agree; a row that
+// cannot be read is named.
+func TestTouchingColumns(t *testing.T) {
+	const head = "#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong\n"
+	for row, n := range map[string]int{
+		"17179869184    4294967296     float     sum      -1  123456.78139.16243.52       0  123456.78139.16243.52       0\n": 2,
+		"17179869184    4294967296     float     sum      -1  123456139.16243.52       0  123456.78  139.16243.52       0\n":  2,
+		"17179869184    4294967296     float     sum      -1  123456139.16993.52243.1       0  123456.78139.16243.52  0\n":    0,
+		"16M               4194304     float     sum      -1   123.45  139.16  243.52       0   123.45  139.16  243.52  0\n":  0,
+	} {
+		got, all := importText(t, head+row)
+		if len(all) != n || n == 0 && len(got.Warnings) != 1 {
+			t.Errorf("%s%d records, %q", row, len(all), got.Warnings)
+		}
+		for _, r := range all {
+			if *r.Stated.Algbw != 139.16 || *r.Stated.Busbw != 243.52 || r.Seconds[0] < 0.123456 || r.Seconds[0] > 0.123457 {
+				t.Errorf("%s%+v %+v", row, r, r.Stated)
+			}
+		}
+	}
+}
+
+// What grep prints of several files, or pdsh of hosts one after another, is no
+// launch whose ranks never met; two processes of a launcher are.
+func TestNamesBeforeLines(t *testing.T) {
+	name := func(who string) string { return each(plainLog, func(_ int, l string) string { return who + l }) }
+	for text, found := range map[string]bool{
+		name("run1.log:") + name("run2.log:"):           false,
+		name("[1,0]<stdout>:") + name("[1,1]<stdout>:"): true,
+		name("0: ") + name("1: "):                       true,
+	} {
+		got, all := importText(t, text)
+		if len(all) != 12 || (len(got.Findings) > 0) != found {
+			t.Errorf("%.20q: %d records, %+v", text, len(all), got.Findings)
+		}
+	}
+	// Mixed lines of hosts ran together.
+	mixed := each(plainLog, func(_ int, l string) string { return "gpu-a: " + l + "\ngpu-b: " + l })
+	if got, _ := importText(t, mixed); len(got.Findings) != 1 {
+		t.Errorf("mixed: %+v", got)
+	}
+}
+
+// The least bandwidth that a test was told to want is part of its verdict.
+func TestLeastBandwidth(t *testing.T) {
+	got, _ := importText(t, strings.Replace(plainLog, "29.7567 ", "29.7567 FAILED", 1))
+	if !got.Bad() || !got.Worlds[0].Low || got.Worlds[0].Failed {
+		t.Errorf("%+v", got.Worlds)
+	}
+	if got, _ := importText(t, strings.Replace(plainLog, "29.7567 ", "29.7567 OK", 1)); got.Bad() {
+		t.Errorf("%+v", got.Worlds)
+	}
+}
