@@ -219,6 +219,10 @@ func (s *stream) maybeRow(t []byte) error {
 		}
 		return s.add(r)
 	case partRow:
+		if r, ok := l.glued(f); ok {
+			r.line = s.Lines
+			return s.add(r)
+		}
 		s.parts, s.partAt = [][]byte{bytes.Clone(t)}, s.Lines
 		return nil
 	}

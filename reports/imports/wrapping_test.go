@@ -2,9 +2,12 @@ package imports
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf16"
+
+	"busbw/reports"
 )
 
 // A log that went through other programs as a whole is still the same log.
@@ -77,6 +80,7 @@ func TestTouchingColumns(t *testing.T) {
 		"16M               4194304     float     sum      -1   123.45  139.16  243.52       0   123.45  139.16  243.52  0\n":  0,
 	} {
 		got, all := importText(t, head+row)
+		all = slices.DeleteFunc(all, func(r reports.Result) bool { return r.Error != "" })
 		if len(all) != n || n == 0 && len(got.Warnings) != 1 {
 			t.Errorf("%s%d records, %q", row, len(all), got.Warnings)
 		}
