@@ -30,10 +30,8 @@ func (l *layout) glued(f [][]byte) (r row, ok bool) {
 			return r, false
 		}
 		any = true
-		if len(pieces) == 2 { // a time without decimals is part of the first
-			if pieces = cutTime(pieces, size); pieces == nil {
-				return r, false
-			}
+		if len(pieces) == 2 {
+			pieces = cutTime(pieces, size)
 		}
 		out = append(out, pieces...)
 	}
@@ -61,8 +59,8 @@ func cutDecimals(tok []byte) (pieces [][]byte) {
 	return pieces
 }
 
-// cutTime cuts a time in µs off the number before it, so that size over time
-// is the rate that is left.
+// cutTime cuts a time in µs without decimals off the first number, where size
+// over time is the rate that is left.
 func cutTime(pieces [][]byte, size int64) [][]byte {
 	first := pieces[0]
 	best, off := 0, 0.02
@@ -77,7 +75,7 @@ func cutTime(pieces [][]byte, size int64) [][]byte {
 		}
 	}
 	if best == 0 {
-		return nil
+		return pieces
 	}
 	return append([][]byte{first[:best], first[best:]}, pieces[1:]...)
 }
