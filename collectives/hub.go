@@ -75,6 +75,7 @@ type meet struct {
 	arrived atomic.Uint64
 	locals  []int // team ranks
 	index   []int32
+	replays replays
 }
 
 // NewHub returns a hub for that many ranks. A rank's goroutine should be locked

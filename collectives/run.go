@@ -49,6 +49,11 @@ type Rank struct {
 	after []uint64 // by cell: the latest word that the device's queue waits for
 	runs  atomic.Uint64
 	await atomic.Int64 // team rank that a long wait is for + 1; 0: none
+
+	replay   int     // recordings that it may keep; 0: none
+	kept     []*kept // at the first member
+	recorded uint64  // what replays.added must come to
+	unkept   error   // why nothing more is recorded
 }
 
 // NewRank makes t.Me's side of a team. hub may be nil if no other member lives
@@ -71,6 +76,7 @@ func NewRank(t Team, hub *Hub, wire *Wire, abort *Abort) (*Rank, error) {
 	me := m.index[t.Me]
 	r := &Rank{team: t, hub: hub, meet: m, abort: abort, wire: wire, me: me, self: &m.cells[me], seen: make([]uint64, len(m.cells))}
 	r.run = r.self.word.Load() >> 32
+	r.recorded = m.replays.added.Load()
 	r.grow(len(m.cells) + 1)
 	if leaders := t.leaders(); slices.Contains(leaders, t.Me) {
 		r.lead = slices.Index(leaders, t.Me)
@@ -97,9 +103,13 @@ func (r *Rank) Run(p *Program, b Buffers) error {
 	err := p.fits(b)
 	if err == nil {
 		r.self.base[In], r.self.base[Out], r.self.base[Work] = unsafe.Pointer(unsafe.SliceData(b.In)), unsafe.Pointer(unsafe.SliceData(b.Out)), unsafe.Pointer(unsafe.SliceData(b.Work))
-		err = r.execute(p)
-		if r.dev != nil { // also after an error: nothing may still use the buffers
-			err = errors.Join(err, r.dev.Drain())
+		switch {
+		case r.replay > 0:
+			err = explainReplay(r.again(p))
+		case r.dev != nil: // also after an error: nothing may still use the buffers
+			err = errors.Join(r.execute(p), r.dev.Drain())
+		default:
+			err = r.execute(p)
 		}
 	}
 	if err != nil {

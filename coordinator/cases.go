@@ -79,6 +79,7 @@ type CaseBody struct {
 	Addrs     []string `json:"addrs"`            // data address of each node
 	Machines  []string `json:"machines"`         // of each node: equal where they share a clock
 	Verbs     bool     `json:"verbs"`            // queue pairs between processes instead of TCP
+	Graph     bool     `json:"graph,omitempty"`  // in GPU memory: record what small sizes queue, and replay it
 	// NCCL has a unique id for each group: the case runs on NCCL.
 	NCCL [][]byte `json:"nccl,omitempty"`
 	// Islands puts the buffers in GPU memory; it has GPUs.Islands of every node.

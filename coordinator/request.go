@@ -31,6 +31,7 @@ type Request struct {
 	Mode       string
 	Rotate     bool              // move through a larger region, so that caches do not flatter
 	Huge       bool              // ask for transparent huge pages
+	NoGraph    bool              // queue small sizes on GPUs anew each time
 	Memory     string            // one of Memories; "": host
 	Engines    []string          // of Engines; none: native
 	NCCL       map[string]string // environment of the nccl engine

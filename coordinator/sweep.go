@@ -89,7 +89,7 @@ func (s *Sweep) Measure(ctx context.Context, c Case) (reports.Result, error) {
 	body := CaseBody{
 		Scope: c.scope, Op: c.op.String(), Algorithm: c.algo, Dtype: s.req.Dtype.String(), Redop: s.req.Redop.String(),
 		Root: c.params.Root, Count: c.count, InPlace: c.inPlace, Pieces: c.pieces, Channels: c.params.Channels,
-		Rotate: s.req.Rotate, Huge: s.req.Huge, Addrs: s.addrs, Machines: s.machines, Verbs: s.verbs != nil, Islands: s.islands,
+		Rotate: s.req.Rotate, Huge: s.req.Huge, Addrs: s.addrs, Machines: s.machines, Verbs: s.verbs != nil, Islands: s.islands, Graph: !s.req.NoGraph && s.gpu,
 	}
 	if c.apart {
 		body.Groups = c.groups

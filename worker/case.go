@@ -21,6 +21,7 @@ type liveCase struct {
 	groups [][]int         // global ranks
 	nccl   bool            // it runs on NCCL
 	ctx    context.Context // of the runner
+	sets   int             // of buffers, where runs on them are recorded; 0: they are not
 	shape  string          // the same for cases whose ranks have the same peers
 }
 
@@ -41,6 +42,9 @@ func (r *runner) prepare(ctx context.Context, b coordinator.CaseBody) (any, erro
 		return nil, err
 	}
 	c.ctx = ctx
+	if err := r.on(r.ranks, (*rank).forget); err != nil { // before buffers change
+		return nil, err
+	}
 	if r.onNCCL.Store(c.nccl); c.nccl {
 		r.beginNCCL()
 	}
@@ -48,6 +52,9 @@ func (r *runner) prepare(ctx context.Context, b coordinator.CaseBody) (any, erro
 	if b.Islands != nil {
 		if err := r.seat(b); err != nil {
 			return nil, err
+		}
+		if b.Graph && c.Count*int64(c.Dtype.Size()) <= graphBytes {
+			c.sets = graphSets
 		}
 	}
 	if err := r.connect(ctx, c, b); err != nil {
@@ -172,6 +179,7 @@ func (r *runner) connect(ctx context.Context, c *liveCase, b coordinator.CaseBod
 		}
 		if b.Islands != nil {
 			k.exec.On(k.seat)
+			k.exec.Replay(c.sets)
 		}
 		k.current.Store(k.exec)
 		return nil

@@ -8,6 +8,37 @@ import (
 	"busbw/worker/gpu"
 )
 
+// Where starting kernels takes longer than running them, what ranks queue for a
+// size is recorded as a CUDA graph for each of a few sets of buffers.
+const (
+	graphBytes = 4 << 20 // a few µs of a GPU's memory bandwidth
+	graphSets  = 16      // NCCL takes as few, so that both find the caches alike
+)
+
+// forget frees what the rank has recorded.
+func (k *rank) forget() error {
+	if k.exec == nil {
+		return nil
+	}
+	return k.exec.Forget()
+}
+
+// launched is how the case's passes were started on GPUs.
+func (r *runner) launched() map[string]string {
+	if r.live == nil || r.gpus.islands == nil || r.live.nccl {
+		return nil
+	}
+	for _, k := range r.players() {
+		switch n, why := k.exec.Replays(); {
+		case n > 0:
+			return map[string]string{"gpu launch": "graph"}
+		case why != nil:
+			return map[string]string{"gpu launch": "each pass: " + why.Error()}
+		}
+	}
+	return map[string]string{"gpu launch": "each pass"}
+}
+
 // allocateGPU is allocate in GPU memory: every rank has what its GPU has free,
 // shared with the other ranks on it.
 func (r *runner) allocateGPU(c *liveCase, b coordinator.CaseBody) (refused string, err error) {

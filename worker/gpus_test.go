@@ -50,6 +50,9 @@ func TestEveryCaseOnGPUs(t *testing.T) {
 		t.Error(got)
 	}
 	for _, r := range all {
+		if want := map[bool]string{true: "graph", false: "each pass"}[r.Link == "cuda"]; r.Effective["gpu launch"] != want {
+			t.Errorf("%s over %s: launched by %q", r.Op, r.Link, r.Effective["gpu launch"])
+		}
 		if r.Memory != "cuda" || r.Limit != nil || r.Predicted != nil {
 			t.Fatalf("%s memory, limit %v, prediction %v", r.Memory, r.Limit, r.Predicted)
 		}

@@ -146,7 +146,7 @@ func (r *runner) counted() (any, error) {
 	if reply.Moved, reply.Sent, err = r.counts.moved(); err != nil {
 		reply.Unread = err.Error()
 	}
-	if r.onNCCL.Load() {
+	if reply.Effective = r.launched(); r.onNCCL.Load() {
 		reply.Effective = r.toldNCCL()
 	}
 	if r.mesh == nil {

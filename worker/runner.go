@@ -151,6 +151,7 @@ func (r *runner) stop() {
 			k.link.Close()
 		}
 		k.queues.close()
+		_ = k.forget() // the process ends
 		k.slots.free()
 		if k.seat != nil {
 			k.seat.Close()

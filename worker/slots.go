@@ -57,6 +57,9 @@ func (s *slots) plan(k *rank, c *liveCase, rotate bool, ranks int) {
 	s.count = 1
 	if largest := max(s.strideIn, s.strideOut, s.strideWork); rotate && largest > 0 {
 		s.count = min(maxSlots, max(2, int(rotateBytes/int64(ranks)/largest)))
+		if c.sets > 0 {
+			s.count = min(s.count, c.sets)
+		}
 	}
 }
 

@@ -24,6 +24,7 @@ type runFlags struct {
 	sizes                         []string
 	ops, algos, scopes, rails     []string
 	perIter, noRotate, huge       bool
+	noGraph                       bool
 	time, timeout                 time.Duration
 	launches                      int
 	local                         string
@@ -115,7 +116,7 @@ func (f *runFlags) valid(req *coordinator.Request) error {
 func (f *runFlags) request() (*coordinator.Request, error) {
 	r := &coordinator.Request{
 		Verb: "run", Scopes: f.scopes, Root: f.root, Iterations: f.iters, Time: f.time, Warmup: f.warmup, Aggregate: f.agg,
-		Checks: f.checks, Rotate: !f.noRotate, Huge: f.huge, Timeout: f.timeout, Algorithms: f.algos, Memory: f.memory, Engines: f.engines,
+		Checks: f.checks, Rotate: !f.noRotate, Huge: f.huge, Timeout: f.timeout, Algorithms: f.algos, Memory: f.memory, NoGraph: f.noGraph, Engines: f.engines,
 	}
 	var err error
 	if r.Sizes, err = f.sizeList(); err != nil {

@@ -36,6 +36,7 @@ func (f *runFlags) what(fl *pflag.FlagSet) {
 	fl.DurationVar(&f.timeout, "timeout", 0, "longest wait for one batch of iterations, and on NCCL for joining and for a check (0: from the expected time)")
 	fl.BoolVar(&f.noRotate, "no-rotate", false, "use the same buffers in every iteration, so that they may stay in the caches")
 	fl.BoolVar(&f.huge, "huge", true, "ask for transparent huge pages")
+	fl.BoolVar(&f.noGraph, "no-graph", false, "on GPUs start every pass of small sizes by itself, instead of replaying a CUDA graph")
 	fl.StringVar(&f.memory, "memory", "auto", "where the buffers are: "+strings.Join(coordinator.Memories(), ", ")+" (auto: gpu where every node has one GPU a rank)")
 }
 

@@ -26,6 +26,9 @@ type Store interface {
 	Get(host, device []byte) error
 }
 
+// Recordings is a Store whose ranks record so many of their runs and replay them.
+type Recordings interface{ Recordings() int }
+
 // Kit is what a suite runs on.
 type Kit struct {
 	Links Maker // nil: the ranks share a process, and need none
@@ -170,6 +173,9 @@ func runOn(r *collectives.Rank, c collectives.Case, ranks, me, times int, s Stor
 	if s != nil {
 		r.On(s)
 	}
+	if x, ok := s.(Recordings); ok {
+		r.Replay(x.Recordings())
+	}
 	p, err := r.Compile(c)
 	if err != nil {
 		return err
@@ -198,6 +204,9 @@ func runOn(r *collectives.Rank, c collectives.Case, ranks, me, times int, s Stor
 		}
 	}
 	if err := r.Barrier(); err != nil {
+		return err
+	}
+	if err := r.Forget(); err != nil {
 		return err
 	}
 	return m.free()

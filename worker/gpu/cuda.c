@@ -145,3 +145,18 @@ CUresult gpu_launch(CUcontext c, CUfunction f, unsigned grid, unsigned block, CU
   void *params[] = {(void *)param};
   IN(c, cu.LaunchKernel(f, grid, 1, 1, block, 1, 1, 0, s, params, NULL));
 }
+
+CUresult gpu_capture_begin(CUcontext c, CUstream s) {
+  if (!cu.StreamBeginCapture_v2 || !cu.StreamEndCapture || !cu.GraphInstantiateWithFlags || !cu.GraphLaunch || !cu.GraphDestroy || !cu.GraphExecDestroy) return CU_NOT_SUPPORTED;
+  IN(c, cu.StreamBeginCapture_v2(s, CU_CAPTURE_RELAXED));
+}
+CUresult gpu_capture_end(CUcontext c, CUstream s, CUgraphExec *x) {
+  CUgraph g = NULL;
+  CUresult r = cu.CtxSetCurrent(c);
+  if (!r) r = cu.StreamEndCapture(s, &g);
+  if (!r) r = cu.GraphInstantiateWithFlags(x, g, 0);
+  if (g) cu.GraphDestroy(g); // the instance needs it no more
+  return r;
+}
+CUresult gpu_graph_launch(CUcontext c, CUgraphExec x, CUstream s) { IN(c, cu.GraphLaunch(x, s)); }
+CUresult gpu_graph_destroy(CUcontext c, CUgraphExec x) { IN(c, cu.GraphExecDestroy(x)); }

@@ -14,13 +14,16 @@ typedef struct CUstream_st *CUstream;
 typedef struct CUevent_st *CUevent;
 typedef struct CUmod_st *CUmodule;
 typedef struct CUfunc_st *CUfunction;
+typedef struct CUgraph_st *CUgraph;
+typedef struct CUgraphExec_st *CUgraphExec;
 typedef struct { unsigned char bytes[16]; } CUuuid;
 
 enum { // CUresult
   CU_OK = 0, CU_INVALID_VALUE = 1, CU_OUT_OF_MEMORY = 2, CU_NOT_INITIALIZED = 3, CU_NO_DEVICE = 100, CU_INVALID_DEVICE = 101,
   CU_INVALID_IMAGE = 200, CU_INVALID_CONTEXT = 201, CU_NO_BINARY_FOR_GPU = 209, CU_PEER_ACCESS_UNSUPPORTED = 217, CU_INVALID_PTX = 218,
   CU_UNSUPPORTED_PTX_VERSION = 222, CU_INVALID_HANDLE = 400, CU_NOT_FOUND = 500, CU_NOT_READY = 600, CU_ILLEGAL_ADDRESS = 700,
-  CU_PEER_ACCESS_ALREADY_ENABLED = 704, CU_MISALIGNED_ADDRESS = 716, CU_LAUNCH_FAILED = 719, CU_NOT_SUPPORTED = 801,
+  CU_PEER_ACCESS_ALREADY_ENABLED = 704, CU_MISALIGNED_ADDRESS = 716, CU_LAUNCH_FAILED = 719, CU_NOT_SUPPORTED = 801, CU_CAPTURE_UNSUPPORTED = 900, CU_CAPTURE_INVALIDATED = 901,
+  CU_CAPTURE_MERGE = 902, CU_CAPTURE_UNMATCHED = 903, CU_CAPTURE_UNJOINED = 904, CU_CAPTURE_ISOLATION = 905, CU_CAPTURED_EVENT = 907,
 };
 enum { // CUdevice_attribute
   CU_ATTR_SMS = 16, CU_ATTR_UNIFIED_ADDRESSING = 41, CU_ATTR_CC_MAJOR = 75, CU_ATTR_CC_MINOR = 76, CU_ATTR_GPU_DIRECT_RDMA = 116,
@@ -29,6 +32,7 @@ enum { // CUdevice_attribute
 enum { CU_P2P_PERFORMANCE_RANK = 1, CU_P2P_ACCESS_SUPPORTED = 2, CU_P2P_NATIVE_ATOMIC_SUPPORTED = 3 }; // CUdevice_P2PAttribute
 enum { CU_POINTER_MEMORY_TYPE = 2, CU_POINTER_SYNC_MEMOPS = 6 };                                       // CUpointer_attribute
 enum { CU_STREAM_NON_BLOCKING = 1, CU_EVENT_DISABLE_TIMING = 2, CU_HOSTALLOC_PORTABLE = 1, CU_HANDLE_DMA_BUF_FD = 1 };
+enum { CU_CAPTURE_RELAXED = 2 }; // CUstreamCaptureMode: other threads may do what they like meanwhile
 enum { CU_JIT_ERROR_LOG_BUFFER = 5, CU_JIT_ERROR_LOG_SIZE = 6 };
 enum { CU_FLUSH_TARGET_CURRENT_CTX = 0, CU_FLUSH_TO_OWNER = 100 };
 
@@ -79,7 +83,13 @@ enum { CU_FLUSH_TARGET_CURRENT_CTX = 0, CU_FLUSH_TO_OWNER = 100 };
   R(LaunchKernel, (CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, CUstream s, void **params, void **extra)) \
   R(PointerSetAttribute, (const void *in, int attr, CUdeviceptr p))                                                \
   O(MemGetHandleForAddressRange, (void *handle, CUdeviceptr p, size_t n, int type, unsigned long long flags)) /* CUDA 11.7 */ \
-  O(FlushGPUDirectRDMAWrites, (int target, int scope)) /* CUDA 11.3 */
+  O(FlushGPUDirectRDMAWrites, (int target, int scope)) /* CUDA 11.3 */                                             \
+  O(StreamBeginCapture_v2, (CUstream s, int mode))                                                                 \
+  O(StreamEndCapture, (CUstream s, CUgraph *g))                                                                    \
+  O(GraphInstantiateWithFlags, (CUgraphExec *x, CUgraph g, unsigned long long flags)) /* CUDA 11.4 */              \
+  O(GraphLaunch, (CUgraphExec x, CUstream s))                                                                      \
+  O(GraphDestroy, (CUgraph g))                                                                                     \
+  O(GraphExecDestroy, (CUgraphExec x))
 
 int gpu_load(const char *path, char *err, int n); // 0; 1: no library; 2: a symbol is missing
 CUresult gpu_init(int *version);
@@ -124,4 +134,11 @@ CUresult gpu_module_unload(CUcontext c, CUmodule m);
 CUresult gpu_function(CUcontext c, CUfunction *f, CUmodule m, const char *name);
 // A kernel here takes one parameter, a struct, which is copied before this returns.
 CUresult gpu_launch(CUcontext c, CUfunction f, unsigned grid, unsigned block, CUstream s, const void *param);
+
+// Between begin and end a stream's work is kept instead of done, with that of
+// the streams that wait for its events. CU_NOT_SUPPORTED by a driver too old.
+CUresult gpu_capture_begin(CUcontext c, CUstream s);
+CUresult gpu_capture_end(CUcontext c, CUstream s, CUgraphExec *x);
+CUresult gpu_graph_launch(CUcontext c, CUgraphExec x, CUstream s);
+CUresult gpu_graph_destroy(CUcontext c, CUgraphExec x);
 #endif

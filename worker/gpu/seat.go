@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"unsafe"
 
 	"busbw/collectives"
@@ -21,9 +22,12 @@ type Seat struct {
 	s      *Stream
 	k      *Kernels
 	marks  [64]*Event
-	mem    []*Memory // what Alloc has given out
-	host   *Memory   // for Put, Get, Fill and Check
-	dev    *Memory   // for Fill and Check
+	mem    []*Memory  // what Alloc has given out
+	host   *Memory    // for Put, Get, Fill and Check
+	dev    *Memory    // for Fill and Check
+	kept   *recording // nil: what is queued is done
+	fork   *Event     // of recordings
+	alone  sync.Mutex // never waited for: what turn gives where nothing is kept
 }
 
 // seatBytes is the locked memory through which Put and Get move what is larger.
@@ -96,9 +100,13 @@ func (q *Seat) holds(b []byte) bool {
 
 // Pass queues a combination; a plain copy goes to the copy engines.
 func (q *Seat) Pass(dst, src []unsafe.Pointer, bytes int64, k *reduce.Kernels, ranks int) error {
-	switch {
-	case bytes == 0:
+	if bytes == 0 {
 		return nil
+	}
+	mu := q.turn()
+	mu.Lock()
+	defer mu.Unlock()
+	switch {
 	case k != nil:
 		return q.k.Combine(q.s, k.Dtype, k.Op, dst, src, bytes, ranks)
 	case len(dst) == 1:
@@ -108,7 +116,12 @@ func (q *Seat) Pass(dst, src []unsafe.Pointer, bytes int64, k *reduce.Kernels, r
 }
 
 // Mark names the end of what is queued.
-func (q *Seat) Mark(step int32) error { return q.s.Record(q.marks[int(step)%len(q.marks)]) }
+func (q *Seat) Mark(step int32) error {
+	mu := q.turn()
+	mu.Lock()
+	defer mu.Unlock()
+	return q.s.Record(q.marks[int(step)%len(q.marks)])
+}
 
 // After has what comes wait for another seat's mark.
 func (q *Seat) After(other collectives.Device, step int32) error {
@@ -119,6 +132,9 @@ func (q *Seat) After(other collectives.Device, step int32) error {
 	if o == q {
 		return nil
 	}
+	mu := q.turn()
+	mu.Lock()
+	defer mu.Unlock()
 	return q.s.Wait(o.marks[int(step)%len(o.marks)])
 }
 
@@ -183,8 +199,10 @@ func (q *Seat) Check(b, period []byte, elem int) (wrong, first int64, err error)
 // Close gives the seat up, with everything that was allocated for it.
 func (q *Seat) Close() error {
 	err := q.s.Sync()
-	for _, e := range q.marks {
-		err = errors.Join(err, e.Close())
+	for _, e := range append(q.marks[:], q.fork) {
+		if e != nil {
+			err = errors.Join(err, e.Close())
+		}
 	}
 	for _, m := range append(q.mem, q.host, q.dev) {
 		err = errors.Join(err, m.Free())

@@ -33,6 +33,22 @@ func (s *store) Free(b []byte) error {
 	return s.Seat.Free(m)
 }
 
+// recorder is a store whose ranks record what they do.
+type recorder struct {
+	*store
+	most int
+}
+
+func (s *recorder) Recordings() int { return s.most }
+
+func (s *recorder) Record(lead collectives.Recorder) error {
+	return s.Seat.Record(lead.(*recorder).Seat)
+}
+
+func (s *recorder) After(other collectives.Device, step int32) error {
+	return s.Seat.After(other.(*recorder).Seat, step)
+}
+
 // After unwraps what the suite wrapped.
 func (s *store) After(other collectives.Device, step int32) error {
 	return s.Seat.After(other.(*store).Seat, step)
@@ -74,6 +90,37 @@ func TestPeerConformance(t *testing.T) {
 		}
 		return s
 	}}.Together(t)
+}
+
+// What no event declares does not hold: where a stream does nothing before it has
+// to, and where a graph's nodes go in any order, results are right all the same.
+func TestOnlyWhatIsDeclared(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		most int // recordings
+		env  []string
+	}{
+		{"queued, lazy", 0, []string{"FAKECUDA_LAZY=1"}},
+		{"recorded", 2, []string{"FAKECUDA_LAZY=1"}},
+		{"recorded in part", 1, []string{"FAKECUDA_LAZY=1"}},
+		{"not to be recorded", 2, []string{"FAKECUDA_GRAPH=801", "FAKECUDA_LAZY=1"}},
+		{"recorded in vain", 2, []string{"FAKECUDA_FAIL=cuGraphInstantiateWithFlags:1:2"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if !onFake(t, append(c.env, "FAKECUDA_DEVICES=3")...) {
+				return
+			}
+			kit := linktest.Kit{Stores: func(t testing.TB, ranks int) (s []linktest.Store) {
+				for _, q := range seats(t, ranks, true) {
+					s = append(s, &recorder{q, c.most})
+				}
+				return s
+			}}
+			for _, n := range []int{2, 3, 5} {
+				kit.Ranks(t, n)
+			}
+		})
+	}
 }
 
 // Without peer access data goes through host memory, and over TCP to other

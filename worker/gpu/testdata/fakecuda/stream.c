@@ -4,50 +4,42 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { COPY, SET, RECORD, WAIT, KERNEL_RUN, CALL };
-struct task {
-  int what;
-  u64 to, from, n, gen;
-  unsigned char byte;
-  CUevent event;
-  const struct kernel *k;
-  void (*call)(void *);
-  void *arg;
-  char param[512];
-  struct task *next;
-};
-struct CUstream_st {
-  int magic, dev, quit;
-  pthread_t thread;
-  pthread_cond_t more, less; // tasks were added, were done
-  struct task *head, **tail;
-  u64 put, done;
-  CUresult error; // sticky, as a context's is
-};
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t stream_lock = PTHREAD_MUTEX_INITIALIZER;
+#define lock stream_lock
 static pthread_cond_t fired = PTHREAD_COND_INITIALIZER;
 
-static void *at(u64 a) { return (void *)(a - host_from < host_size ? a + host_shift : a); }
+void *fake_at(u64 a) { return (void *)(a - host_from < host_size ? a + host_shift : a); }
+
+void fake_do(struct task *t) {
+  if (t->what == COPY) memmove(fake_at(t->to), fake_at(t->from), t->n);
+  if (t->what == SET) memset(fake_at(t->to), t->byte, t->n);
+  if (t->what == KERNEL_RUN) fake_run(t->k, t->param);
+  if (t->what == CALL) t->call(t->arg);
+  if (t->what == GRAPH) fake_play(t->arg);
+}
+
+// want has a stream work up to its n-th task; lock is held.
+static void want(CUstream s, u64 n) {
+  if (s->wanted < n) s->wanted = n, pthread_cond_signal(&s->more);
+}
 
 static void *work(void *arg) {
   CUstream s = arg;
-  int jitter = fake_env("FAKECUDA_JITTER", 0);
+  int jitter = fake_env("FAKECUDA_JITTER", 0), lazy = fake_env("FAKECUDA_LAZY", 0);
   unsigned seed = (unsigned)(u64)s;
   pthread_mutex_lock(&lock);
   for (;;) {
-    while (!s->head && !s->quit) pthread_cond_wait(&s->more, &lock);
+    while ((!s->head || (lazy && s->done >= s->wanted)) && !s->quit) pthread_cond_wait(&s->more, &lock);
     struct task *t = s->head;
     if (!t) break;
     if (t->what == WAIT && t->event->fired < t->gen) {
+      if (t->event->stream) want(t->event->stream, t->event->at);
       pthread_cond_wait(&fired, &lock);
       continue;
     }
     pthread_mutex_unlock(&lock);
     if (jitter && rand_r(&seed) % 4 == 0) usleep(rand_r(&seed) % jitter);
-    if (t->what == COPY) memmove(at(t->to), at(t->from), t->n);
-    if (t->what == SET) memset(at(t->to), t->byte, t->n);
-    if (t->what == KERNEL_RUN) fake_run(t->k, t->param);
-    if (t->what == CALL) t->call(t->arg);
+    fake_do(t);
     pthread_mutex_lock(&lock);
     if (t->what == RECORD) {
       t->event->fired = t->gen;
@@ -75,9 +67,9 @@ static CUresult push(CUstream s, const struct task *t) { // lock is held
   pthread_cond_signal(&s->more);
   return CU_OK;
 }
-static CUresult queue(CUstream s, struct task t) {
+CUresult fake_queue(CUstream s, struct task t) {
   pthread_mutex_lock(&lock);
-  CUresult r = push(s, &t);
+  CUresult r = s->graph ? fake_keep(s, &t) : push(s, &t);
   pthread_mutex_unlock(&lock);
   return r;
 }
@@ -107,6 +99,8 @@ CUresult cuStreamDestroy_v2(CUstream s) {
 CUresult cuStreamSynchronize(CUstream s) {
   ENTER; STREAM(s);
   pthread_mutex_lock(&lock);
+  if (s->graph) return fake_invalid(s);
+  want(s, s->put);
   while (s->done < s->put) pthread_cond_wait(&s->less, &lock); // a stream has one user here
   CUresult r = s->error;
   pthread_mutex_unlock(&lock);
@@ -115,6 +109,8 @@ CUresult cuStreamSynchronize(CUstream s) {
 CUresult cuStreamQuery(CUstream s) {
   ENTER; STREAM(s);
   pthread_mutex_lock(&lock);
+  if (s->graph) return fake_invalid(s);
+  want(s, s->put);
   CUresult r = s->error ? s->error : s->done < s->put ? CU_NOT_READY : CU_OK;
   pthread_mutex_unlock(&lock);
   return r;
@@ -123,7 +119,7 @@ CUresult cuStreamWaitEvent(CUstream s, CUevent e, unsigned flags) {
   ENTER; STREAM(s); EVENT(e);
   if (flags) return CU_INVALID_VALUE;
   pthread_mutex_lock(&lock);
-  CUresult r = push(s, &(struct task){.what = WAIT, .event = e, .gen = e->recorded});
+  CUresult r = s->graph || e->graph ? fake_depend(s, e) : push(s, &(struct task){.what = WAIT, .event = e, .gen = e->recorded});
   pthread_mutex_unlock(&lock);
   return r;
 }
@@ -140,13 +136,18 @@ CUresult cuEventRecord(CUevent e, CUstream s) {
   ENTER; EVENT(e); STREAM(s);
   if (e->dev != s->dev) return CU_INVALID_HANDLE;
   pthread_mutex_lock(&lock);
-  CUresult r = push(s, &(struct task){.what = RECORD, .event = e, .gen = ++e->recorded});
+  CUresult r = CU_OK;
+  e->graph = s->graph, e->stream = s, e->at = s->put + 1;
+  if (s->graph) e->after = s->after;
+  else r = push(s, &(struct task){.what = RECORD, .event = e, .gen = ++e->recorded});
   pthread_mutex_unlock(&lock);
   return r;
 }
 CUresult cuEventSynchronize(CUevent e) {
   ENTER; EVENT(e);
   pthread_mutex_lock(&lock);
+  if (e->graph) { pthread_mutex_unlock(&lock); return CU_CAPTURED_EVENT; }
+  if (e->stream) want(e->stream, e->at);
   while (e->fired < e->recorded) pthread_cond_wait(&fired, &lock);
   pthread_mutex_unlock(&lock);
   return CU_OK;
@@ -161,7 +162,7 @@ CUresult cuEventElapsedTime(float *ms, CUevent a, CUevent b) {
 
 static CUresult copy(CUstream s, int dev, u64 to, int to_device, u64 from, int from_device, u64 n) {
   if ((to_device && fake_reach(dev, to, n)) || (from_device && fake_reach(dev, from, n))) return CU_INVALID_VALUE;
-  return queue(s, (struct task){.what = COPY, .to = to, .from = from, .n = n});
+  return fake_queue(s, (struct task){.what = COPY, .to = to, .from = from, .n = n});
 }
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr d, const void *p, size_t n, CUstream s) { ENTER; STREAM(s); return copy(s, s->dev, d, 1, (u64)p, 0, n); }
 CUresult cuMemcpyDtoHAsync_v2(void *p, CUdeviceptr d, size_t n, CUstream s) { ENTER; STREAM(s); return copy(s, s->dev, (u64)p, 0, d, 1, n); }
@@ -170,12 +171,12 @@ CUresult cuMemcpyPeerAsync(CUdeviceptr d, CUcontext dc, CUdeviceptr p, CUcontext
   ENTER; STREAM(s); // this one needs no peer access
   struct range *to = fake_find(d, n), *from = fake_find(p, n);
   if (!to || !from || to->host || from->host || &fake_ctx[to->dev] != dc || &fake_ctx[from->dev] != pc) return CU_INVALID_VALUE;
-  return queue(s, (struct task){.what = COPY, .to = d, .from = p, .n = n});
+  return fake_queue(s, (struct task){.what = COPY, .to = d, .from = p, .n = n});
 }
 CUresult cuMemsetD8Async(CUdeviceptr d, unsigned char v, size_t n, CUstream s) {
   ENTER; STREAM(s);
   CUresult r = fake_reach(s->dev, d, n);
-  return r ? r : queue(s, (struct task){.what = SET, .to = d, .byte = v, .n = n});
+  return r ? r : fake_queue(s, (struct task){.what = SET, .to = d, .byte = v, .n = n});
 }
 CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, CUstream s, void **params, void **extra) {
   ENTER; STREAM(s);
@@ -186,7 +187,7 @@ CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, uns
   pthread_mutex_lock(&lock);
   CUresult r = fake_check(s->dev, t.k, t.param), before = s->error;
   if (r && !s->error) s->error = r; // a real one faults while it runs: seen at the next call that waits
-  if (!r && !before) push(s, &t);
+  if (!r && !before) s->graph ? fake_keep(s, &t) : push(s, &t);
   pthread_mutex_unlock(&lock);
   return before;
 }
@@ -195,6 +196,6 @@ CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, uns
 // comes, and memory is where this process finds what the device has there.
 CUresult fake_call(CUstream s, void (*call)(void *), void *arg) {
   ENTER; STREAM(s);
-  return queue(s, (struct task){.what = CALL, .call = call, .arg = arg});
+  return fake_queue(s, (struct task){.what = CALL, .call = call, .arg = arg});
 }
-void *fake_memory(CUstream s, u64 a, u64 n) { return fake_reach(s->dev, a, n) ? NULL : at(a); }
+void *fake_memory(CUstream s, u64 a, u64 n) { return fake_reach(s->dev, a, n) ? NULL : fake_at(a); }
