@@ -194,6 +194,8 @@ func (c *Cluster) NodeInfo(ctx context.Context, m Member) (info NodeInfo, err er
 
 // Topology asks a worker how the devices of its machine are joined.
 func (c *Cluster) Topology(ctx context.Context, m Member) (t reports.Topology, err error) {
+	ctx, cancel := context.WithTimeout(ctx, nodePatience)
+	defer cancel()
 	r := newRemote(c.id, "node "+m.String(), m)
 	defer r.close()
 	if err := r.first(ctx, http.MethodGet, PathTopo, nil, &t); err != nil {

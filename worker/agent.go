@@ -235,6 +235,14 @@ func reply(w http.ResponseWriter, v any) {
 	json.NewEncoder(w).Encode(v) // a client that is gone needs no answer
 }
 
+// begin tells the client that an answer will come, however long it takes: one
+// that hears nothing takes the worker for stopped.
+func begin(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusOK)
+	http.NewResponseController(w).Flush() // a client that is gone needs no answer
+}
+
 func refuse(w http.ResponseWriter, status int, err error) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)

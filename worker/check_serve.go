@@ -12,9 +12,9 @@ import (
 	"busbw/coordinator"
 )
 
-// probePatience is how long registering memory may take; with the watch it
-// has to stay below what a client waits for an answer to begin.
-const probePatience = 5 * time.Second
+// probePatience is how long registering memory may take, the start of a GPU
+// driver included.
+const probePatience = time.Minute
 
 // check checks the node for a coordinator. The process is the worker's own,
 // so that limits are those that runners inherit.
@@ -31,6 +31,7 @@ func (a *agent) check(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer a.checking.Unlock()
+	begin(w)
 	o := CheckOptions{Watch: watch, Gbps: gbps, KernelLog: KernelLog()}
 	probed := make(chan struct{})
 	go func() {

@@ -38,6 +38,7 @@ func (a *agent) node(w http.ResponseWriter, _ *http.Request) {
 
 // topology answers how this machine's devices are joined.
 func (a *agent) topology(w http.ResponseWriter, r *http.Request) {
+	begin(w)
 	reply(w, a.readNode(r.Context()).Topology())
 }
 

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -119,26 +120,33 @@ func PrintGPUs(out io.Writer) error {
 
 // How long a GPU driver may take to answer, and how much it may say.
 const (
-	driverPatience = 8 * time.Second // less than a client waits for an answer to begin
+	driverPatience = time.Minute // without persistence mode the driver starts each GPU anew, some seconds for each
 	driverAnswer   = 16 << 20
 )
 
-// readNode is this machine for the agent. A driver that crashes or hangs takes
-// the process that asks it, not the agent.
+// readNode is this machine for the agent.
 func (a *agent) readNode(ctx context.Context) *Node {
-	n := &Node{Name: a.self.Host, Root: os.DirFS("/")}
 	a.asking.Lock() // one at a time is enough for a driver
 	defer a.asking.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, a.patience)
+	return ThisNode(ctx, a.self.Host, a.opts.Runner, a.patience)
+}
+
+// ThisNode is this machine, whose GPU driver is asked in a process of its own
+// (runner: the command line of a runner) for at most so long (0: a minute). A
+// driver that crashes or hangs takes that process with it, not the caller.
+func ThisNode(ctx context.Context, name string, runner []string, patience time.Duration) *Node {
+	n := &Node{Name: name, Root: os.DirFS("/")}
+	patience = cmp.Or(patience, driverPatience)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, a.opts.Runner[0], append(a.opts.Runner[1:len(a.opts.Runner):len(a.opts.Runner)], GPUsVerb)...)
+	cmd := exec.CommandContext(ctx, runner[0], append(runner[1:len(runner):len(runner)], GPUsVerb)...)
 	cmd.Env, cmd.WaitDelay = environment(nil), time.Second
 	var out, errs limited
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	var got asked
 	switch err := cmd.Run(); {
 	case ctx.Err() != nil:
-		n.NoGPUs = fmt.Sprintf("the GPU driver did not answer within %s (a hung driver or GPU: see the kernel log)", a.patience)
+		n.NoGPUs = fmt.Sprintf("the GPU driver did not answer within %s (a hung driver or GPU: see the kernel log)", patience)
 	case err != nil:
 		said, _, _ := strings.Cut(errs.String(), "\n")
 		n.NoGPUs = fmt.Sprintf("the process that asks the GPU driver failed: %v: %.300s", err, said)

@@ -74,7 +74,7 @@ neither pass nor accuse a node. What else could not be read or does not apply
 	fl.IntVar(&f.rounds, "rounds", 0, fmt.Sprintf("rounds of pairs (0: every pair once, or 12 rounds of more than %d nodes)", manyNodes))
 	fl.DurationVar(&f.budget, "budget", 15*time.Minute, "begin no measurement after this time")
 	fl.DurationVar(&f.time, "time", 50*time.Millisecond, "measuring time of each test")
-	fl.DurationVar(&f.watch, "watch", 2*time.Second, "time between two readings of the port counters, 0 to 8s (0: once)")
+	fl.DurationVar(&f.watch, "watch", 2*time.Second, "time between two readings of the port counters, 0 to 1m (0: once)")
 	fl.StringVar(&f.local, "local", "4x2", "NODESxRANKS to start on this machine, without --join")
 	f.cluster.add(cmd)
 	fl.IntVar(&f.ranks, "ranks", 0, "ranks on each node, with --join (0: as each worker offers)")

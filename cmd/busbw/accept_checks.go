@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"busbw/coordinator"
 	"busbw/reports"
@@ -26,9 +27,10 @@ func (a *acceptRun) checks(ctx context.Context, members []coordinator.Member) ([
 	}
 	a.in.Findings = append(a.in.Findings, found...)
 	fits := 0
-	for _, m := range members {
-		t, err := a.cluster.Topology(ctx, m)
-		if err != nil {
+	topologies, errs := a.topologies(ctx, members)
+	for i, m := range members {
+		t := topologies[i]
+		if err := errs[i]; err != nil {
 			a.in.Findings = append(a.in.Findings, reports.Finding{ID: "hardware", Verdict: reports.Unknown, Node: m.Host, Subject: "devices", Got: err.Error(), Want: "an answer"})
 			continue
 		}
@@ -46,6 +48,23 @@ func (a *acceptRun) checks(ctx context.Context, members []coordinator.Member) ([
 		return nil, &wrongProfile{pointless{fmt.Sprintf("no node is what profile %s is for: the rest would be pointless", wanted.Name), false}}
 	}
 	return nil, nil
+}
+
+// topologies asks all nodes how their devices are joined, many at once: a GPU
+// driver takes a while.
+func (a *acceptRun) topologies(ctx context.Context, members []coordinator.Member) ([]reports.Topology, []error) {
+	out, errs := make([]reports.Topology, len(members)), make([]error, len(members))
+	var wg sync.WaitGroup
+	few := make(chan struct{}, 64)
+	for i, m := range members {
+		wg.Go(func() {
+			few <- struct{}{}
+			defer func() { <-few }()
+			out[i], errs[i] = a.cluster.Topology(ctx, m)
+		})
+	}
+	wg.Wait()
+	return out, errs
 }
 
 // wrongProfile ends the acceptance.

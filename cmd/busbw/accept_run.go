@@ -190,7 +190,30 @@ func (a *acceptRun) devices(ctx context.Context, members []coordinator.Member) (
 	if err == nil && d.n == 0 {
 		err = &pointless{"no node has a port or a GPU that can be tested: " + d.why(), false}
 	}
-	return left, err
+	return a.withPorts(left, d.none), err
+}
+
+// withPorts leaves out the nodes that have no RDMA port to use where others
+// have: with them everything would go over TCP, and say nothing of the others.
+func (a *acceptRun) withPorts(members []coordinator.Member, none map[string]map[string]string) []coordinator.Member {
+	var with []coordinator.Member
+	for _, m := range members {
+		if none[m.Host][coordinator.NICLoopback] == "" {
+			with = append(with, m)
+		}
+	}
+	if len(with) == 0 || len(with) == len(members) {
+		return members
+	}
+	for _, m := range members {
+		if why := none[m.Host][coordinator.NICLoopback]; why != "" {
+			fmt.Fprintf(a.errs, "node %s is left out of what follows, as others have RDMA: %s\n", m.Host, why)
+			a.in.Findings = append(a.in.Findings, reports.Finding{ID: "nic-loopback", Verdict: reports.Fail, Node: m.Host, Subject: "RDMA ports", Got: why,
+				Want:   fmt.Sprintf("a port that can be used, as on %d of %d nodes", len(with), len(members)),
+				Remedy: "see what busbw check says of its ports and devices; the node was left out of all tests between nodes, which would else go over TCP"})
+		}
+	}
+	return with
 }
 
 // single measures each node by itself, all at once.

@@ -61,7 +61,7 @@ may read is "unknown" without it. Exit status 3: a check failed.`,
 	fl.StringVar(&f.root, "root", "/", "folder with the machine's files")
 	fl.StringSliceVar(&f.from, "from", nil, "files with captured output of other programs, - for standard input")
 	formatFlag(fl, &f.format, "output: "+strings.Join(reports.FindingFormats(), ", "))
-	fl.DurationVar(&f.watch, "watch", time.Second, "time between two readings of the port counters, 0 to 3s with --join; 0: read once")
+	fl.DurationVar(&f.watch, "watch", time.Second, "time between two readings of the port counters, 0 to 1m with --join; 0: read once")
 	fl.Float64Var(&f.rate, "rate", 0, "rate that every active RDMA port should have, Gb/s (default: the ports are compared with each other)")
 	fl.BoolVar(&f.all, "all", false, "list passes and what does not apply too")
 	return cmd
@@ -155,21 +155,24 @@ func (f *checkFlags) print(out io.Writer, found []reports.Finding) error {
 
 // machine checks this node, or a copy of another one's files.
 func (f *checkFlags) machine(ctx context.Context, errs io.Writer) ([]reports.Finding, error) {
-	n, err := worker.ReadNode("", f.root)
-	if err != nil {
-		return nil, err
-	}
 	o := worker.CheckOptions{Gbps: f.rate}
-	if f.root == "/" {
-		o.Watch, o.KernelLog = f.watch, worker.KernelLog()
-		exe, err := os.Executable()
+	if f.root != "/" {
+		n, err := worker.ReadNode("", f.root)
 		if err != nil {
 			return nil, err
 		}
-		o.Probe(ctx, []string{exe, worker.RunnerVerb}, time.Minute)
-		if f.watch > 3*time.Second {
-			fmt.Fprintf(errs, "counters are read twice, %s apart\n", f.watch)
-		}
+		return worker.RunChecks(ctx, n, o), nil
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	runner := []string{exe, worker.RunnerVerb}
+	o.Watch, o.KernelLog = f.watch, worker.KernelLog()
+	n := worker.ThisNode(ctx, "", runner, 0)
+	o.Probe(ctx, runner, time.Minute)
+	if f.watch > 3*time.Second {
+		fmt.Fprintf(errs, "counters are read twice, %s apart\n", f.watch)
 	}
 	return worker.RunChecks(ctx, n, o), nil
 }

@@ -70,6 +70,14 @@ func Devices(p *Profile, results []reports.Result) (out []reports.Finding) {
 	return out
 }
 
+// speed is a bandwidth for people, both ways in which they give it.
+func speed(gbps float64) string {
+	if gbps < 1 {
+		return fmt.Sprintf("%.2g GB/s (%.2g Gb/s)", gbps, 8*gbps)
+	}
+	return fmt.Sprintf("%.2f GB/s (%.0f Gb/s)", gbps, 8*gbps)
+}
+
 // twin is the same for results that should be equal.
 func twin(r *reports.Result) string {
 	line := 0.0
@@ -91,7 +99,7 @@ func deviceFinding(p *Profile, r *reports.Result, twins []*reports.Result) (f re
 		}
 	}
 	v := deviceGBps(r)
-	f.Node, f.Subject, f.Verdict, f.Got = r.Hosts[0], deviceOf(r), reports.Pass, fmt.Sprintf("%.2f GB/s (%.0f Gb/s)", v, 8*v)
+	f.Node, f.Subject, f.Verdict, f.Got = r.Hosts[0], deviceOf(r), reports.Pass, speed(v)
 	f.Evidence = []reports.Evidence{{From: "transfers of " + Size(r.Bytes).String(), Value: fmt.Sprintf("median of %d", len(r.Seconds))}}
 	var vs, dev []float64
 	for _, t := range twins {

@@ -33,10 +33,10 @@ PATH=$PATH:/sbin:/usr/sbin
 
 # The kernel package is downloaded and unpacked, never installed.
 kernel() {
-  [ -s "$WORK/kernel" ] && return
+  [ "$WORK/kernel" -nt "$here/run.sh" ] && return
   local name want; name=$(apt-cache depends linux-image-amd64 | awk '/Depends:/{print $2; exit}')
   rm -rf "$WORK/k"; mkdir -p "$WORK/k"; chmod 777 "$WORK/k"
-  want=('./boot/vmlinuz-*' '*/modules.*'); for m in rdma_rxe ib_\* rdma_\* iw_cm virtio\* \*failover udp_tunnel ip6_udp_tunnel crc32\* 9p\* netfs fscache configfs libcrc32c sch_netem; do want+=("*/$m.ko"); done
+  want=('./boot/vmlinuz-*' '*/modules.*'); for m in rdma_rxe ib_\* rdma_\* iw_cm virtio\* \*failover udp_tunnel ip6_udp_tunnel crc32\* 9p\* netfs fscache configfs libcrc32c sch_netem macvlan; do want+=("*/$m.ko"); done
   (cd "$WORK/k"; apt-get download -q "$name" >/dev/null; dpkg-deb --fsys-tarfile "$name"_*.deb | tar -x --wildcards "${want[@]}" 2>/dev/null || true; rm -f ./*.deb; depmod -b . "$(ls lib/modules)")
   # Take vmlinux out of the bzImage here: unpacking it inside the emulated CPU costs 5 s a boot. QEMU boots the ELF by its PVH note.
   local z off len; z=$(echo "$WORK"/k/boot/vmlinuz-*)
@@ -72,7 +72,7 @@ C
 }
 modules() { # module files, in the order in which they load; without crc32_generic `rdma link add` fails with ENOENT
   local m v; v=$(ls "$WORK/k/lib/modules")
-  for m in virtio_pci virtio_net crc32_generic rdma_rxe ib_uverbs rdma_ucm 9pnet_virtio 9p sch_netem; do
+  for m in virtio_pci virtio_net crc32_generic rdma_rxe ib_uverbs rdma_ucm 9pnet_virtio 9p sch_netem macvlan; do
     modprobe -d "$WORK/k" -S "$v" --show-depends "$m" | awk '$1 == "insmod" {print $2}'
   done | awk '!seen[$0]++' | sed "s#^$WORK/k##"
 }

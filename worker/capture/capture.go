@@ -97,6 +97,7 @@ func readers() []reader {
 		{false, []string{"Using", "inet", "remote="}, readAddresses},
 		{true, []string{"127.", "::1"}, readHosts},
 		{true, []string{"CUDA failure", "Invalid number", "Process name", "Exit code"}, readLaunch},
+		{false, []string{"NCCL_", "UCX_", "mtu", "hca=", "GB/s", "Gb/s"}, readSettings},
 		{false, []string{"nhc:", "unable to resolve"}, readHealth},
 		{false, nil, readMessages},
 		{false, []string{"Product Name", "pcie.link", "ecc.errors", "remapped_rows", "_reasons"}, readSMI},
