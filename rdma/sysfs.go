@@ -5,6 +5,7 @@ package rdma
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/netip"
 	"path"
@@ -80,6 +81,9 @@ func HCAs(root fs.FS) ([]HCA, error) {
 				h.Path = strings.TrimSuffix(p, "/infiniband/"+name)
 			}
 		}
+		if h.PCI == "" { // a copy of some files only
+			h.PCI = pciOf(root, dir, h.Path)
+		}
 		if n, err := strconv.Atoi(word(root, dir, "device/numa_node")); err == nil && n >= 0 {
 			h.NUMA = &n
 		}
@@ -104,6 +108,20 @@ func HCAs(root fs.FS) ([]HCA, error) {
 	return out, nil
 }
 
+var pciAddress = regexp.MustCompile(`^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$`)
+
+// pciOf is the PCI address at the end of a device's path, or of the link to
+// its device; "" where neither tells.
+func pciOf(root fs.FS, dir, devicePath string) string {
+	to, _ := fs.ReadLink(root, path.Join(dir, "device"))
+	for _, p := range []string{path.Base(devicePath), path.Base(to)} {
+		if pciAddress.MatchString(p) {
+			return p
+		}
+	}
+	return ""
+}
+
 // list is the names in a directory, in order; none where it does not exist.
 func list(root fs.FS, dir string) ([]string, error) {
 	es, err := fs.ReadDir(root, dir)
@@ -122,12 +140,20 @@ func list(root fs.FS, dir string) ([]string, error) {
 
 // word is a file's text without the white space around it; "" where it cannot be read.
 func word(root fs.FS, dir, file string) string {
-	b, err := fs.ReadFile(root, path.Join(dir, file))
+	f, err := root.Open(path.Join(dir, file))
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxWord))
 	if err != nil {
 		return ""
 	}
 	return strings.TrimSpace(string(b))
 }
+
+// maxWord is far above any of the files that are read here, bytes.
+const maxWord = 64 << 10
 
 var rateLine = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?) Gb/sec \(([0-9]+)X`)
 
@@ -136,8 +162,11 @@ func readPort(root fs.FS, dir string, num int) (Port, error) {
 	p.State, p.Phys = code(word(root, dir, "state")), code(word(root, dir, "phys_state"))
 	p.LID, p.SMLID = hex16(word(root, dir, "lid")), hex16(word(root, dir, "sm_lid"))
 	if m := rateLine.FindStringSubmatch(p.Rate); m != nil {
-		p.Gbps, _ = strconv.ParseFloat(m[1], 64)
-		p.Width, _ = strconv.Atoi(m[2])
+		gbps, err1 := strconv.ParseFloat(m[1], 64)
+		width, err2 := strconv.Atoi(m[2])
+		if err1 == nil && err2 == nil && gbps < 1e6 && width <= 32 {
+			p.Gbps, p.Width = gbps, width
+		}
 	}
 	keys, err := indexed(root, path.Join(dir, "pkeys"))
 	if err != nil {

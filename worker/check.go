@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"fmt"
+	"io"
 	"io/fs"
 	"path"
 	"strconv"
@@ -59,12 +60,13 @@ func Checks() []Check {
 		{"pcie-aer", "PCIe errors counted by the kernel since boot", checkAER},
 		{"pcie-iommu", "whether the IOMMU translates for NICs and GPUs", checkIOMMU},
 		{"gpu-nic-distance", "the nearest NIC of each GPU, and how far it is", checkDistance},
-		{"pcie-shared", "NICs that share one upstream link which is slower than they are together", checkShared},
+		{"pcie-shared", "NICs that share one upstream link which is slower than they are together; GPUs and NICs that share one, and whether that matters", checkShared},
+		{"nic-temperature", "temperature of cards and of the modules in them, where they tell it", checkHeat},
 		{"gpu-count", "number and product of the GPUs", checkGPUs},
 		{"gpu-nvlink", "NVLinks up against the product's number, their rate and errors", checkNVLinks},
 		{"gpu-fabric", "registration with the NVSwitch fabric (fabric manager)", checkFabric},
 		{"gpu-memory", "ECC, row remapping, retired pages", checkGPUMemory},
-		{"gpu-throttle", "throttling, persistence, foreign processes, PCIe replays", checkClocks},
+		{"gpu-throttle", "throttling, clocks of busy GPUs against their maximum, power limit, temperature, MIG, persistence, foreign processes, PCIe replays", checkClocks},
 		{"gpu-xid", "errors of GPUs, cards and links in the kernel log", checkKernel},
 		{"gpudirect", "GPUDirect RDMA, proved by registering GPU memory with each NIC where that can be tried", checkDirect},
 		{"memlock", "limit on locked memory in this process, which ranks inherit", checkMemlock},
@@ -156,6 +158,11 @@ func (s *survey) text(name string) string {
 	defer f.Close()
 	if i, err := f.Stat(); err != nil || i.IsDir() || i.Mode()&(fs.ModeNamedPipe|fs.ModeDevice|fs.ModeSocket) != 0 {
 		return ""
+	}
+	if i, err := f.Stat(); err == nil && i.Size() > maxFile {
+		if s, ok := f.(io.Seeker); ok { // only the end is kept
+			s.Seek(-maxFile, io.SeekEnd)
+		}
 	}
 	return tail(f, maxFile)
 }

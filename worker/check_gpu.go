@@ -65,7 +65,9 @@ func checkFabric(s *survey) []reports.Finding { return judge.Fabric(s.GPUs, driv
 
 func checkGPUMemory(s *survey) []reports.Finding { return judge.GPUMemory(s.GPUs, driver, "") }
 
-func checkClocks(s *survey) []reports.Finding { return judge.GPUClocks(s.GPUs, driver, "") }
+func checkClocks(s *survey) []reports.Finding {
+	return append(judge.GPUClocks(s.GPUs, driver, ""), judge.GPULoad(s.GPUs, driver, "")...)
+}
 
 // logs are where distributions keep the kernel's log, the first that exists is read.
 var logs = []string{"var/log/kern.log", "var/log/messages", "var/log/dmesg"}

@@ -110,7 +110,7 @@ func checkShared(s *survey) []reports.Finding {
 			users[b] = append(users[b], d.Addr)
 		}
 	}
-	var out []reports.Finding
+	out := s.sharedWithGPUs()
 	for _, b := range s.kind(judge.Bridge) {
 		raw := judge.Gbps(b.Speed, b.Width)
 		if len(users[b.Addr]) < 2 || raw == 0 || sum[b.Addr] <= raw {
@@ -123,4 +123,68 @@ func checkShared(s *survey) []reports.Finding {
 		out = append(out, f)
 	}
 	return out
+}
+
+// sharedWithGPUs tells of GPUs and NICs behind one upstream link. Between each
+// other they do not use it; it carries both where GPUDirect is off or a bridge
+// below redirects what goes from peer to peer.
+func (s *survey) sharedWithGPUs() (out []reports.Finding) {
+	nics, gpus := map[string][]string{}, map[string][]string{}
+	depth := map[string]int{}
+	for _, d := range s.pci {
+		if d.Kind == judge.Bridge {
+			continue
+		}
+		for i, b := range d.Path {
+			depth[b] = i
+			if d.Kind == judge.NIC {
+				nics[b] = append(nics[b], d.Addr)
+			} else {
+				gpus[b] = append(gpus[b], d.Addr)
+			}
+		}
+	}
+	why := s.throughRoot()
+	for _, b := range s.kind(judge.Bridge) {
+		n, g := nics[b.Addr], gpus[b.Addr]
+		if len(n) == 0 || len(g) == 0 || s.lower(b.Addr, depth, nics, gpus) {
+			continue
+		}
+		f := finding("pcie-shared", b.Subject(), reports.Pass, fmt.Sprintf("GPU %s and NIC %s share its link upwards; between each other they do not use it", strings.Join(g, ", "), strings.Join(n, ", ")))
+		f.Evidence = evidence(string(b.Origin)+"/current_link_speed, current_link_width", fmt.Sprintf("%g GT/s x%d", b.Speed, b.Width))
+		if why != "" && !s.guest {
+			f.Verdict, f.Want = reports.Warn, "transfers between GPU and NIC that stay below it"
+			f.Got = fmt.Sprintf("GPU %s and NIC %s compete for its link upwards: %s, so what goes between them crosses it twice", strings.Join(g, ", "), strings.Join(n, ", "), why)
+			f.Remedy = "set that right first: each then has the switch's own bandwidth"
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// lower says whether a bridge further down has the same devices below it: that
+// one's link upwards is the first that they share.
+func (s *survey) lower(b string, depth map[string]int, nics, gpus map[string][]string) bool {
+	for o := range depth {
+		if depth[o] > depth[b] && slices.Equal(nics[o], nics[b]) && slices.Equal(gpus[o], gpus[b]) {
+			return true
+		}
+	}
+	return false
+}
+
+// throughRoot is why what goes between GPUs and NICs goes through the root
+// complex or host memory; "" where nothing says so.
+func (s *survey) throughRoot() string {
+	for _, f := range checkACS(s) {
+		if f.Verdict == reports.Fail || f.Verdict == reports.Warn {
+			return f.Subject + " redirects (ACS)"
+		}
+	}
+	for _, f := range checkDirect(s) {
+		if f.Verdict == reports.Fail {
+			return "GPUDirect is off"
+		}
+	}
+	return ""
 }

@@ -35,10 +35,27 @@ func (s *survey) none(id string) []reports.Finding {
 	switch {
 	case s.err != nil:
 		return []reports.Finding{finding(id, "RDMA devices", reports.Unknown, s.err.Error())}
+	case len(s.hcas) == 0 && id == "rdma-port-state" && len(s.cards()) > 0:
+		f := finding(id, "RDMA devices", reports.Unknown, fmt.Sprintf("no RDMA device, though RDMA cards are on the PCI bus: %s", strings.Join(s.cards(), ", ")))
+		f.Evidence = evidence("/"+pciDir, f.Got)
+		f.Remedy = "load the card's RDMA driver (mlx5_ib, rdma-core's udev rules); in a container give it /sys/class/infiniband and /dev/infiniband (--device=/dev/infiniband)"
+		return []reports.Finding{f}
 	case len(s.hcas) == 0 && id == "rdma-port-state":
 		return []reports.Finding{finding(id, "RDMA devices", reports.NA, "no RDMA device (/sys/class/infiniband is empty or absent)")}
 	}
 	return nil
+}
+
+// cards are adapters on the PCI bus whose maker sells no other kind than RDMA's
+// (0x15b3: Mellanox), virtual functions left out.
+func (s *survey) cards() (out []string) {
+	for _, addr := range s.names(pciDir) {
+		dir := pciDir + "/" + addr
+		if s.word(dir, "vendor") == "0x15b3" && strings.HasPrefix(s.word(dir, "class"), "0x02") && !s.has(dir+"/physfn") && len(out) < 16 {
+			out = append(out, addr)
+		}
+	}
+	return out
 }
 
 func (s *survey) ports() []judge.Port {

@@ -42,7 +42,7 @@ func ReadNode(name, dir string) (*Node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("files of a machine: %w", err)
 	}
-	n := &Node{Name: name, Root: root.FS()}
+	n := &Node{Name: name, Root: plainFiles{root.FS()}}
 	if _, err := fs.Stat(n.Root, "sys"); err != nil {
 		if _, err := fs.Stat(n.Root, "proc"); err != nil {
 			return nil, fmt.Errorf("%s is not the root of a machine's files: it has neither sys nor proc", dir)
@@ -55,6 +55,27 @@ func ReadNode(name, dir string) (*Node, error) {
 	}
 	return n, nil
 }
+
+// plainFiles is the files of a copy, of which only folders and regular files
+// are opened: a pipe in it would wait for a writer for ever.
+type plainFiles struct{ fs.FS }
+
+func (p plainFiles) Open(name string) (fs.File, error) {
+	i, err := fs.Stat(p.FS, name)
+	if err == nil && !i.IsDir() && !i.Mode().IsRegular() {
+		err = &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return p.FS.Open(name)
+}
+
+// Lstat and ReadLink are those of the files.
+func (p plainFiles) Lstat(name string) (fs.FileInfo, error) { return fs.Lstat(p.FS, name) }
+
+// ReadLink is fs.ReadLinkFS's.
+func (p plainFiles) ReadLink(name string) (string, error) { return fs.ReadLink(p.FS, name) }
 
 // Topology is how the node's devices are joined.
 func (n *Node) Topology() reports.Topology { return topo.Read(n.Name, n.Root, n.GPUs, n.NoGPUs) }

@@ -1,11 +1,15 @@
 package worker
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+
+	"busbw/reports"
 	"time"
 )
 
@@ -76,4 +80,49 @@ func TestDriverIsAskedElsewhere(t *testing.T) {
 			t.Errorf("%.20q: %d GPUs, %q; want %d, %q", tc.driver, len(n.GPUs), n.NoGPUs, tc.gpus, tc.why)
 		}
 	}
+}
+
+// A copy of a machine may hold anything: pipes, loops, links out of it, files
+// without end or meaning. Nothing of it stops or fails a check.
+func TestHostileCopy(t *testing.T) {
+	dir := t.TempDir()
+	put := func(name, text string) {
+		t.Helper()
+		if err := errors.Join(os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755), os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	port := "sys/class/infiniband/mlx5_0/ports/1/"
+	put(port+"rate", "1e309 Gb/sec (99999999999999999999X \x1b[31m)")
+	put(port+"link_layer", "InfiniBand\x1b]0;x\x07")
+	put(port+"counters/symbol_error", "99999999999999999999999")
+	put(port+"lid", "-5")
+	put("sys/bus/pci/devices/x", "")
+	for name, to := range map[string]string{"sys/bus/pci/devices/0000:00:00.0": ".", "sys/bus/pci/devices/0000:00:01.0": "/etc", "sys/bus/pci/devices/0000:00:02.0": "../../../../../../etc",
+		"sys/class/infiniband/mlx5_0/hca_type": "loop", "sys/class/infiniband/mlx5_0/loop": "hca_type", "proc/cmdline": "/dev/zero"} {
+		put(name+".x", "")
+		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{port + "state", port + "gids/0", "etc/hosts", "var/log/kern.log", "sys/bus/pci/devices/0000:00:03.0"} {
+		put(name+".x", "")
+		if err := syscall.Mkfifo(filepath.Join(dir, name), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("proc/meminfo", "")
+	if err := os.Truncate(filepath.Join(dir, "proc/meminfo"), 8<<30); err != nil {
+		t.Fatal(err)
+	}
+	n, err := ReadNode("a", dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range RunChecks(t.Context(), n, CheckOptions{}) {
+		if f.Verdict == reports.Fail {
+			t.Errorf("%+v", f)
+		}
+	}
+	n.Topology()
 }

@@ -41,6 +41,7 @@ func main() {
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends what does not
 	code := run(ctx, os.Args[1:])
 	stop()
 	os.Exit(code)

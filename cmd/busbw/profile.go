@@ -78,12 +78,12 @@ func profileShow() *cobra.Command {
 }
 
 func profileLearn() *cobra.Command {
-	name := ""
+	name, margin := "", 0.0
 	cmd := &cobra.Command{
 		Use: "learn FILE…", Short: "Make a profile of results from nodes that are known to be good",
 		Long: `Make a profile of results from nodes that are known to be good: what busbw run,
 pairs and accept write. Each limit is the median less what chance takes off it,
-at least 5 %. Results that accuse a node are refused.`,
+at least --margin. Results that accuse a node are refused.`,
 		Example: "  busbw profile learn acceptance/results.jsonl.zst --name mine > mine.yaml",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -92,6 +92,9 @@ at least 5 %. Results that accuse a node are refused.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if !(margin >= 0 && margin < 1) {
+				return usageError{fmt.Errorf("--margin %g: want a share of the median, 0 to 0.99, for example 0.1", margin)}
+			}
 			var all []reports.Result
 			for _, a := range args {
 				rs, warnings, err := reports.ReadFile(a)
@@ -103,7 +106,7 @@ at least 5 %. Results that accuse a node are refused.`,
 				}
 				all = append(all, rs...)
 			}
-			p, err := accept.Learn(name, all)
+			p, err := accept.Learn(name, all, margin)
 			if err != nil {
 				return err
 			}
@@ -116,6 +119,7 @@ at least 5 %. Results that accuse a node are refused.`,
 		},
 	}
 	cmd.Flags().StringVar(&name, "name", "learned", "name of the profile, without blanks")
+	cmd.Flags().Float64Var(&margin, "margin", accept.Margin, "how far each limit is below the median, at least: 0.05 is 5 %")
 	return cmd
 }
 

@@ -73,7 +73,7 @@ func Devices(p *Profile, results []reports.Result) (out []reports.Finding) {
 // speed is a bandwidth for people, both ways in which they give it.
 func speed(gbps float64) string {
 	if gbps < 1 {
-		return fmt.Sprintf("%.2g GB/s (%.2g Gb/s)", gbps, 8*gbps)
+		return fmt.Sprintf("%.3g GB/s (%.3g Gb/s)", gbps, 8*gbps)
 	}
 	return fmt.Sprintf("%.2f GB/s (%.0f Gb/s)", gbps, 8*gbps)
 }

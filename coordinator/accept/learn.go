@@ -15,8 +15,9 @@ import (
 )
 
 // Learn makes a profile of results from nodes that are known to be good: each
-// limit is the median less what chance takes off it, at least 5 %, at most half.
-func Learn(name string, results []reports.Result) (*Profile, error) {
+// limit is the median less what chance takes off it, at least margin of it, and
+// at most half (or margin, where that is more).
+func Learn(name string, results []reports.Result, margin float64) (*Profile, error) {
 	p := &Profile{Name: name, Title: "learned from known-good results"}
 	if len(results) == 0 {
 		return nil, fmt.Errorf("%w %s: no results to learn from", ErrProfile, name)
@@ -63,13 +64,13 @@ func Learn(name string, results []reports.Result) (*Profile, error) {
 		if len(vs) == 0 {
 			continue
 		}
-		l := Limit{Test: r.Op, Scope: r.Scope, Memory: limitMemory(r.Memory), Engine: r.Engine, Ranks: r.Ranks, Bytes: Size(r.Bytes), AtLeast: lower(vs), Unit: "GB/s", Source: source}
+		l := Limit{Test: r.Op, Scope: r.Scope, Memory: limitMemory(r.Memory), Engine: r.Engine, Ranks: r.Ranks, Bytes: Size(r.Bytes), AtLeast: lower(vs, margin), Unit: "GB/s", Source: source}
 		if slices.Contains([]string{"verbs", "tcp", "memory"}, r.Link) {
 			l.Link = r.Link
 		}
 		p.Limits = append(p.Limits, l)
 	}
-	p.Limits = append(p.Limits, learnDevices(results, source)...)
+	p.Limits = append(p.Limits, learnDevices(results, source, margin)...)
 	if t, _, err := pairs.FromResults(results); err == nil {
 		rep, err := pairs.Judge(t, pairs.Limits{})
 		if err != nil {
@@ -87,7 +88,7 @@ func Learn(name string, results []reports.Result) (*Profile, error) {
 					vs = append(vs, s.Value)
 				}
 			}
-			l := Limit{Test: "pair", Memory: limitMemory(in.memory()), Bytes: Size(pairBytes(results)), AtLeast: lower(vs), Unit: "GB/s", Source: source}
+			l := Limit{Test: "pair", Memory: limitMemory(in.memory()), Bytes: Size(pairBytes(results)), AtLeast: lower(vs, margin), Unit: "GB/s", Source: source}
 			if lv.Way == pairs.Both {
 				l.Test = "pair both ways"
 			}
@@ -113,7 +114,7 @@ func limitMemory(memory string) string {
 
 // learnDevices makes a limit of each test of devices that were alike; where a
 // node has several kinds, the slowest sets it.
-func learnDevices(results []reports.Result, source string) (out []Limit) {
+func learnDevices(results []reports.Result, source string, margin float64) (out []Limit) {
 	by := map[string][]float64{}
 	var twins []*reports.Result
 	for i := range results {
@@ -127,7 +128,7 @@ func learnDevices(results []reports.Result, source string) (out []Limit) {
 		by[twin(r)] = append(by[twin(r)], deviceGBps(r))
 	}
 	for _, r := range twins {
-		l := Limit{Test: strings.ReplaceAll(r.Op, "_", " "), Memory: limitMemory(r.Memory), Bytes: Size(r.Bytes), AtLeast: lower(by[twin(r)]), Unit: "GB/s", Source: source}
+		l := Limit{Test: strings.ReplaceAll(r.Op, "_", " "), Memory: limitMemory(r.Memory), Bytes: Size(r.Bytes), AtLeast: lower(by[twin(r)], margin), Unit: "GB/s", Source: source}
 		if i := slices.IndexFunc(out, func(o Limit) bool { return o.Test == l.Test && o.Memory == l.Memory }); i < 0 {
 			out = append(out, l)
 		} else if l.AtLeast < out[i].AtLeast {
@@ -147,15 +148,18 @@ func pairBytes(results []reports.Result) (n int64) {
 	return n
 }
 
-// lower is the median less 3.5 robust standard deviations, at least 5 % and at
-// most half of it, with three significant digits.
-func lower(vs []float64) float64 {
+// Margin is the least that a limit is below the median, without another wish.
+const Margin = oddShare
+
+// lower is the median less 3.5 robust standard deviations, at least margin and
+// at most half of it, with three significant digits.
+func lower(vs []float64, margin float64) float64 {
 	mid := reports.Median(vs)
 	var dev []float64
 	for _, v := range vs {
 		dev = append(dev, math.Abs(v-mid))
 	}
-	v := mid - min(max(oddShare*mid, oddDev*1.4826*reports.Median(dev)), mid/2)
+	v := mid - max(min(oddDev*1.4826*reports.Median(dev), mid/2), margin*mid)
 	scale := math.Pow(10, math.Floor(math.Log10(v))-2)
 	return math.Floor(v/scale) * scale
 }

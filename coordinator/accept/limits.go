@@ -116,7 +116,7 @@ func (in *Input) against(l Limit, r *reports.Result, op collectives.Op) (out []r
 
 // finding compares GB/s, or seconds, with the limit.
 func (l *Limit) finding(node string, v float64) reports.Finding {
-	f := reports.Finding{ID: "limit", Verdict: reports.Pass, Node: node, Subject: l.how(), Got: fmt.Sprintf("%.2f GB/s", v), Want: l.want()}
+	f := reports.Finding{ID: "limit", Verdict: reports.Pass, Node: node, Subject: l.how(), Got: speed(v), Want: l.want()}
 	want := l.value()
 	switch {
 	case l.AtMost > 0:

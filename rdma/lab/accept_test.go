@@ -20,11 +20,11 @@ func TestAccept(t *testing.T) {
 		port = "rdma link delete rxe0; ip link add mv0 link eth0 type macvlan mode bridge; ip addr add 10.78.0.$LAB_id/24 dev mv0; ip link set mv0 mtu 4200 up; " +
 			"rdma link add rxe1 type rxe netdev mv0; until ping -c1 -W1 10.78.0.1 >/dev/null 2>&1; do :; done; "
 		worker = port + "./busbw worker --secret-file key --ranks 1 "
-		step   = "accept() { ./busbw accept --secret-file key --join 10.77.0.1 --bind 10.77.0.1:0 --nodes 3 --bytes 64K --time 100ms --watch 0s --format md --out /out/$1 ${2:-} ${3:-}; echo $1 STATUS $?; }; " +
+		step   = "accept() { ./busbw accept --secret-file key --join 10.77.0.1 --bind 10.77.0.1:0 --nodes 3 --bytes 64K --time 300ms --watch 0s --format md --out /out/$1 ${2:-} ${3:-}; echo $1 STATUS $?; }; " +
 			"reach() { touch /out/to-$1; until [ -e /out/is-$1 ]; do usleep 200000; done; sleep 2; }; "
-		script = step + "accept learn; ./busbw profile learn --name lab /out/learn/results.jsonl.zst > lab.yaml; cp lab.yaml /out; " +
+		script = step + "accept learn; ./busbw profile learn --margin 0.7 --name lab /out/learn/results.jsonl.zst > lab.yaml; cp lab.yaml /out; " +
 			"accept good --profile ./lab.yaml; reach slow; accept slow --profile ./lab.yaml; reach down; accept down --profile ./lab.yaml; touch /out/to-over; kill $W; "
-		faults = "on() { until [ -e /out/to-$1 ]; do usleep 200000; done; }; on slow; tc qdisc add dev mv0 root netem rate 8mbit limit 1000; touch /out/is-slow; " +
+		faults = "on() { until [ -e /out/to-$1 ]; do usleep 200000; done; }; on slow; tc qdisc add dev mv0 root netem rate 2mbit limit 1000; touch /out/is-slow; " +
 			"on down; tc qdisc del dev mv0 root; ip link set mv0 down; touch /out/is-down; on over; kill $W; "
 	)
 	out := t.TempDir()

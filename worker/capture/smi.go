@@ -3,6 +3,7 @@ package capture
 import (
 	"encoding/csv"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -40,7 +41,7 @@ func readSMI(s section) []reports.Finding {
 	}
 	out = append(out, judge.GPUs(gpus, "", s.node)...)
 	out = append(out, judge.Links(slots)...)
-	for _, f := range append(judge.GPUMemory(gpus, "nvidia-smi", s.node), judge.GPUClocks(gpus, "nvidia-smi", s.node)...) {
+	for _, f := range slices.Concat(judge.GPUMemory(gpus, "nvidia-smi", s.node), judge.GPUClocks(gpus, "nvidia-smi", s.node), judge.GPULoad(gpus, "nvidia-smi", s.node)) {
 		if f.Verdict != reports.Unknown { // an output without these lines is no finding
 			out = append(out, f)
 		}
@@ -156,9 +157,30 @@ func smiField(g *reports.GPU, path, name, v string) {
 		}
 	case strings.HasSuffix(path, "Fabric/") && name == "Status" && g.Fabric != nil && v != "N/A":
 		g.Fabric.Status = v
+	case strings.HasSuffix(path, "Temperature/") && name == "GPU Current Temp":
+		g.TemperatureC = number()
+	case strings.HasSuffix(path, "Max Clocks/") && name == "SM":
+		g.ClockMaxMHz = number()
+	case strings.HasSuffix(path, "/Clocks/") && name == "SM", path == "Clocks/" && name == "SM":
+		g.ClockMHz = number()
+	case strings.Contains(path, "Power Readings/") && (name == "Current Power Limit" || name == "Enforced Power Limit"):
+		g.PowerLimitW = watts(v)
+	case strings.Contains(path, "Power Readings/") && name == "Max Power Limit":
+		g.PowerLimitMaxW = watts(v)
+	case strings.HasSuffix(path, "MIG Mode/") && name == "Current":
+		g.MIG = yes()
 	case strings.HasSuffix(path, "Utilization/") && (name == "Gpu" || name == "GPU"):
 		g.UtilisationPct = number()
 	}
+}
+
+// watts reads "700.00 W"; nil for what is none.
+func watts(v string) *float64 {
+	w, err := strconv.ParseFloat(first(v), 64)
+	if err != nil || !(w > 0) || w > 1e5 {
+		return nil
+	}
+	return &w
 }
 
 func first(s string) string {
