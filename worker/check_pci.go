@@ -105,9 +105,11 @@ func checkDistance(s *survey) []reports.Finding {
 func checkShared(s *survey) []reports.Finding {
 	sum, users := map[string]float64{}, map[string][]string{}
 	for _, d := range s.kind(judge.NIC) {
+		card, _, _ := strings.Cut(d.Addr, ".") // functions of one card are one NIC
 		for _, b := range d.Path {
-			sum[b] += d.PortGbps
-			users[b] = append(users[b], d.Addr)
+			if sum[b] += d.PortGbps; !slices.Contains(users[b], card) {
+				users[b] = append(users[b], card)
+			}
 		}
 	}
 	out := s.sharedWithGPUs()

@@ -78,7 +78,7 @@ func (in *Input) ownFault(d *Diagnosis, r *reports.Result, f *reports.Finding, c
 func (in *Input) deviceCause(r *reports.Result, f *reports.Finding) (cause, sure, do string) {
 	gbps := 8 * deviceGBps(r)
 	do = "read speed and width of the device's link and of every bridge above it, under load; then payload size, IOMMU, NUMA node; then swap the card with a good twin's"
-	at := in.addressOf(r)
+	at, _, _ := strings.Cut(in.addressOf(r), ".") // functions of a card have one slot
 	for _, x := range in.of(f.Node, "pcie-link") {
 		if s, ok := slotIn(x.Got); ok && (at != "" && strings.Contains(x.Subject, at) || alike(gbps, s.gbps)) {
 			return fmt.Sprintf("PCIe slot: %s runs as %s, which carries %.0f Gb/s", x.Subject, s.name, s.gbps), "high", x.Remedy

@@ -86,9 +86,10 @@ func Links(devices []PCI) []reports.Finding {
 	var out []reports.Finding
 	seen := map[string]bool{}
 	for _, d := range devices {
-		if d.Kind != NIC && d.Kind != GPU {
+		if d.Kind != NIC && d.Kind != GPU || seen[d.slot()] {
 			continue
 		}
+		seen[d.slot()] = true
 		above := PCI{}
 		for _, a := range append(slices.Clone(d.Path), d.Addr) {
 			x, ok := by[d.Node+" "+a]
@@ -114,6 +115,15 @@ func Links(devices []PCI) []reports.Finding {
 		}
 	}
 	return out
+}
+
+// slot is the same for functions of one card, which have one link: it is
+// judged once.
+func (d PCI) slot() string {
+	if n := len(d.Addr); n > 2 && d.Addr[n-2] == '.' {
+		return fmt.Sprint("slot ", d.Node, " ", d.Addr[:n-2], " ", d.Kind, d.Speed, d.Width, d.MaxSpeed, d.MaxWidth)
+	}
+	return "slot " + d.Node + " " + d.Addr + d.Name
 }
 
 func linkFinding(d, above PCI) reports.Finding {
