@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
@@ -15,6 +16,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/token"
 )
 
 // ErrEmpty is a text without a document: nothing, blanks or comments.
@@ -26,8 +29,13 @@ const (
 	maxQuote   = 60
 )
 
+// ErrAlias is a document that repeats parts of itself by reference: a few lines
+// of them are as much as gigabytes.
+var ErrAlias = errors.New("aliases (*name) are not read: write the value out")
+
 // Decode reads the one document of text. Fields that into does not have are
-// errors. The library panics on some texts that are no YAML.
+// errors, and so are values of the wrong kind; both are named. The library
+// panics on some texts that are no YAML.
 func Decode(text []byte, into any) (err error) {
 	defer func() {
 		if recover() != nil {
@@ -37,15 +45,27 @@ func Decode(text []byte, into any) (err error) {
 	if at := binary(text); at >= 0 {
 		return fmt.Errorf("no YAML: byte %d, %#02x, belongs to no text", at, text[at])
 	}
+	text = bytes.TrimPrefix(text, []byte("\ufeff"))
+	for _, t := range lexer.Tokenize(string(text)) {
+		if t.Type == token.AliasType {
+			return fmt.Errorf("[%d:%d] %w", t.Position.Line, t.Position.Column, ErrAlias)
+		}
+	}
 	d := yaml.NewDecoder(bytes.NewReader(text), yaml.Strict())
-	if err := d.Decode(into); errors.Is(err, io.EOF) {
+	var all, more any
+	if err := d.Decode(&all); errors.Is(err, io.EOF) {
 		return ErrEmpty
 	} else if err != nil {
 		return errors.New(oneLine(err, text))
 	}
-	var more any
 	if err := d.Decode(&more); !errors.Is(err, io.EOF) {
 		return errors.New("it holds more than one document")
+	}
+	if err := fits("", reflect.TypeOf(into), all); err != nil {
+		return err
+	}
+	if err := yaml.NewDecoder(bytes.NewReader(text), yaml.Strict()).Decode(into); err != nil {
+		return errors.New(oneLine(err, text))
 	}
 	return nil
 }
@@ -68,6 +88,7 @@ var place = regexp.MustCompile(`^\[(\d+):\d+\] `)
 // the line that it means.
 func oneLine(err error, text []byte) string {
 	message := strings.TrimSpace(yaml.FormatError(err, false, false))
+	message = strings.Replace(message, "found character '\t' that cannot start any token", "a tab cannot indent: use blanks", 1)
 	out := plain(message, maxMessage)
 	if m := place.FindStringSubmatch(message); m != nil {
 		lines := strings.Split(string(text), "\n")

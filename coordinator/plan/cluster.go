@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strings"
 
 	"busbw/coordinator/document"
 )
@@ -24,10 +25,10 @@ type Cluster struct {
 	NIC    NIC    `yaml:"nic"`
 	Leaf   Leaf   `yaml:"leaf"`
 	// CombineGBps is how fast a GPU reduces what it receives; absent: at no cost.
-	CombineGBps Range `yaml:"combine_gb_per_s"`
-	Chunk       int64 `yaml:"chunk_bytes"` // largest message; default 512 KiB
-	Channels    int   `yaml:"channels"`    // default 1
-	SHARP       bool  `yaml:"sharp"`
+	CombineGBps Range  `yaml:"combine_gb_per_s"`
+	Chunk       int64  `yaml:"chunk_bytes"` // largest message; default 512 KiB
+	Channels    int    `yaml:"channels"`    // default 1
+	SHARP       Answer `yaml:"sharp"`
 }
 
 // NVLink is what connects GPUs that need no NIC.
@@ -54,43 +55,53 @@ type Leaf struct {
 	Latency          Range   `yaml:"latency_us"`       // more than within a leaf
 }
 
+// Answer is yes or no, or what was said instead.
+type Answer struct {
+	Yes bool
+	odd string
+}
+
+// UnmarshalYAML takes what YAML calls true and false, in either of its versions.
+func (a *Answer) UnmarshalYAML(text []byte) error {
+	switch s := strings.TrimSpace(string(text)); strings.ToLower(s) {
+	case "yes", "true", "on":
+		a.Yes = true
+	case "no", "false", "off", "null", "~", "":
+	default:
+		a.odd = s
+	}
+	return nil
+}
+
 // Range is a number that is known to lie between Low and High.
 type Range struct {
 	Low, High float64
-	zero      bool // 0 was said, so it is no missing number
+	zero      bool   // 0 was said, so it is no missing number
+	odd       string // what was said instead of numbers
 }
 
-// UnmarshalYAML takes a number or [low, high].
+// UnmarshalYAML takes a number or [low, high]. What is neither is kept for an
+// error that names the field.
 func (r *Range) UnmarshalYAML(decode func(any) error) error {
 	var x any
 	if err := decode(&x); err != nil {
-		return err
+		r.odd = "too large"
+		return nil
 	}
 	ends, ok := x.([]any)
 	if !ok {
 		ends = []any{x, x}
 	}
 	if len(ends) == 2 {
-		low, ok1 := number(ends[0])
-		high, ok2 := number(ends[1])
+		low, ok1 := document.Number(ends[0])
+		high, ok2 := document.Number(ends[1])
 		if ok1 && ok2 {
-			*r = Range{low, high, high == 0}
+			*r = Range{Low: low, High: high, zero: high == 0}
 			return nil
 		}
 	}
-	return errors.New("want a number or [low, high]")
-}
-
-func number(x any) (float64, bool) {
-	switch x := x.(type) {
-	case float64:
-		return x, true
-	case int64:
-		return float64(x), true
-	case uint64:
-		return float64(x), true
-	}
-	return 0, false
+	r.odd = fmt.Sprint(x)
+	return nil
 }
 
 func (r Range) given() bool { return r != Range{} }
@@ -174,6 +185,9 @@ func (c *Cluster) complete() error {
 		{"nodes", int64(c.Nodes), maxNodes}, {"gpus_per_node", int64(c.GPUs), maxPerNode}, {"nics_per_node", int64(c.NICs), maxPerNode},
 		{"nvlink.domain", int64(c.NVLink.Domain), maxNodes}, {"chunk_bytes", c.Chunk, 1 << 40}, {"channels", int64(c.Channels), maxChannels},
 	} {
+		if n.n == 0 {
+			return fmt.Errorf("%s is missing, or 0: want 1 to %d", n.field, n.most)
+		}
 		if n.n < 1 || n.n > n.most {
 			return fmt.Errorf("%s is %d: want 1 to %d", n.field, n.n, n.most)
 		}
@@ -191,6 +205,9 @@ func (c *Cluster) complete() error {
 		if !r.r.given() { // what needs it asks for it
 			continue
 		}
+		if r.r.odd != "" {
+			return fmt.Errorf("%s is %.60s: want a number or [low, high]", r.field, r.r.odd)
+		}
 		if !(r.r.Low >= r.low && r.r.High <= r.high) || r.r.Low > r.r.High {
 			return fmt.Errorf("%s is %s: want %g to %g, the lower end first", r.field, r.r, r.low, r.high)
 		}
@@ -201,8 +218,10 @@ func (c *Cluster) complete() error {
 // sense finds fields that contradict each other.
 func (c *Cluster) sense() error {
 	switch o := c.Leaf.Oversubscription; {
-	case c.SHARP:
-		return errors.New("sharp: reductions in switches are not modelled; leave it out to see the cluster without them")
+	case c.SHARP.odd != "":
+		return fmt.Errorf("sharp is %.60s: want no", c.SHARP.odd)
+	case c.SHARP.Yes:
+		return errors.New("sharp: reductions in switches are not modelled; say no, or leave it out, to see the cluster without them")
 	case !(o >= 1 && o <= 1000):
 		return fmt.Errorf("leaf.oversubscription is %g: want 1 (none) to 1000", o)
 	case c.Leaf.Nodes < 0 || c.Leaf.Nodes > maxNodes:

@@ -35,11 +35,17 @@ func TestExample(t *testing.T) {
 func TestAbsurdDescriptionsNameTheField(t *testing.T) {
 	const good = "nodes: 4\ngpus_per_node: 8\nnvlink:\n  gb_per_s: 450\nnic:\n  gb_per_s: 50\n"
 	mustRead(t, good)
+	mustRead(t, good+"sharp: no\n")
 	for text, want := range map[string]string{
 		"":                                      "the file is empty",
-		"nodes: 4\n":                            "gpus_per_node is 0",
+		"nodes: 4\n":                            "gpus_per_node is missing",
+		"nodes: 0\ngpus_per_node: 8\n":          "nodes is missing, or 0: want 1 to 1048576",
+		"nodes: 1.5\ngpus_per_node: 8\n":        "nodes is 1.5: want a whole number",
+		good + "sharp: yes\n":                   "sharp: reductions in switches are not modelled",
+		good + "sharp: maybe\n":                 "sharp is maybe: want no",
+		good + "leaf: {oversub: 2}\n":           `did you mean "oversubscription"?`,
 		"nodse: 4\n":                            `unknown field "nodse"`,
-		"nodes: four\n":                         "Nodes",
+		"nodes: four\n":                         `nodes is "four": want a whole number`,
 		"nodes: 4\nnodes: 5\n":                  `"nodes" already defined`,
 		"nodes: -1\ngpus_per_node: 8\n":         "nodes is -1",
 		"nodes: 1000000\ngpus_per_node: 1000\n": "at most 1048576 GPUs",
@@ -58,10 +64,12 @@ func TestAbsurdDescriptionsNameTheField(t *testing.T) {
 		"nodes: 4\ngpus_per_node: 8\nnic:\n  gb_per_s: [60, 50]\n": "nic.gb_per_s is [60, 50]: want 0.001 to 1e+06, the lower end first",
 		"nodes: 4\ngpus_per_node: 8\nnic:\n  gb_per_s: .inf\n":     "nic.gb_per_s is +Inf",
 		"nodes: 4\ngpus_per_node: 8\nnic:\n  gb_per_s: .nan\n":     "nic.gb_per_s is NaN",
-		"nodes: 4\ngpus_per_node: 8\nnic:\n  gb_per_s: fast\n":     "want a number or [low, high]",
+		"nodes: 4\ngpus_per_node: 8\nnic:\n  gb_per_s: fast\n":     "nic.gb_per_s is fast: want a number or [low, high]",
+		"nodes: 4\ngpus_per_node: 8\nnic:\n  gb_per_s: 1e309\n":    "nic.gb_per_s is",
+		"nodes: 4\ngpus_per_node: 8\nnic:\n  gb_per_s: 1e308\n":    "nic.gb_per_s is",
 		"nodes: 4\ngpus_per_node: 8\nnic:\n  efficiency: 1.2\n":    "nic.efficiency is 1.2: want 0.01 to 1",
 		"nodes: 4\ngpus_per_node: 8\nnic:\n  latency_us: -1\n":     "nic.latency_us is -1",
-		good + "combine_gb_per_s: [1, fast]\n":                     "want a number or [low, high]",
+		good + "combine_gb_per_s: [1, fast]\n":                     "combine_gb_per_s is [1 fast]: want a number or [low, high]",
 		good + "combine_gb_per_s: [1, 2, 3]\n":                     "want a number or [low, high]",
 		"nodes: 1\nnvlink:\n  latency_us: !x\n  gb_per_s: 1\n":     "",
 		strings.Repeat("[", 2000):                                  "",
