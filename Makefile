@@ -6,7 +6,7 @@ LDFLAGS := -X main.version=$(VERSION) $(LAZY)
 export GOFLAGS := -ldflags=$(LAZY)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: build run test race lint nocgo arm64 ptx test-gpu test-rdma bench-rdma bench-peers page echarts clean
+.PHONY: build run test race lint nocgo arm64 ptx test-gpu test-rdma bench-rdma bench-peers plan-proof page echarts clean
 
 build:
 	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/busbw ./cmd/busbw
@@ -60,6 +60,10 @@ arm64:
 # packages: gcc g++ openmpi-bin libopenmpi-dev mpich libmpich-dev libgloo-dev.
 bench-peers: build
 	./collectives/peers/bench.sh bin/busbw $(BENCH)
+
+# How far predictions are off on this machine: the table in docs/plan.md.
+plan-proof: build
+	./coordinator/plan/proof.sh bin/busbw
 
 # The HTML report in headless Chromium (Debian: chromium, and node with npm):
 # no console errors, no requests, axe-core clean, under 2 MB; pictures in

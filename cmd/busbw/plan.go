@@ -73,7 +73,7 @@ writes are ordinary results: busbw report and busbw compare take them.`,
 	fl.IntVarP(&f.run.factor, "stepfactor", "f", 8, "multiply the size by this; 1 uses -i")
 	fl.VarP(&f.run.stepBytes, "stepbytes", "i", "add this to the size, with -f 1")
 	fl.StringSliceVar(&f.run.sizes, "sizes", nil, "exactly these sizes, instead of -b -e -f -i")
-	fl.IntSliceVar(&f.nodes, "nodes", nil, "numbers of nodes (default: as described or measured)")
+	fl.IntSliceVar(&f.nodes, "nodes", nil, "numbers of nodes (default: as described or measured, with --what-if each as it is described)")
 	fl.StringSliceVar(&f.like, "like", nil, "results files to take latencies and bandwidths from")
 	fl.StringVar(&f.whatIf, "what-if", "", "another description, to compare with")
 	fl.Var(&f.stepBytes, "step-bytes", "training step: bytes that it communicates, instead of sizes")
@@ -183,6 +183,9 @@ func (f *planFlags) predict(ctx context.Context, out, errs io.Writer, files []st
 	a, err := predictions(ctx, errs, m, todo)
 	if err != nil {
 		return err
+	}
+	if todo, err = f.cases(n); err != nil { // its own number of nodes, unless --nodes says
+		return usageError{err}
 	}
 	b, err := predictions(ctx, errs, n, todo)
 	if err != nil {

@@ -46,6 +46,15 @@ func TestPlanTables(t *testing.T) {
 	if code != exitFine || !strings.Contains(out, "B/A") || !strings.Contains(out, "×1.") {
 		t.Errorf("%d %v\n%s", code, err, out)
 	}
+	pod := describeIn(t, "name: pod\nnodes: 8\ngpus_per_node: 2\nnvlink: {domain: 8, gb_per_s: 400}\nnic: {gb_per_s: 50}\n")
+	out, code, err = planned(t, c, "--what-if", pod, "--sizes", "64M", "--algo", "hierarchical")
+	if code != exitFine || !strings.Contains(out, "4, 8") || strings.Contains(out, "different numbers of ranks") {
+		t.Errorf("each with its own nodes: %d %v\n%s", code, err, out)
+	}
+	out, code, err = planned(t, c, "--what-if", pod, "--sizes", "64M", "--algo", "hierarchical", "--nodes", "4")
+	if code != exitFine || !strings.Contains(out, "16, 8") || !strings.Contains(out, "different numbers of ranks") {
+		t.Errorf("as many nodes: %d %v\n%s", code, err, out)
+	}
 	out, code, err = planned(t, c, "--step-bytes", "64M", "--compute", "3ms", "--overlap", "0.5", "--algo", "rails")
 	if code != exitFine || !strings.Contains(out, "EXPOSED") {
 		t.Errorf("%d %v\n%s", code, err, out)

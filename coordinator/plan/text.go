@@ -94,6 +94,7 @@ func Table(w io.Writer, predictions []Prediction) error {
 // is taken to be the same for both: the change is between equal ends.
 func Versus(w io.Writer, a, b []Prediction, nameA, nameB string) error {
 	var rows [][]string
+	same := true
 	for i, p := range a {
 		q := b[i]
 		change := Range{Low: q.Seconds / p.Seconds, High: q.Seconds / p.Seconds}
@@ -104,16 +105,28 @@ func Versus(w io.Writer, a, b []Prediction, nameA, nameB string) error {
 		if change.Low < 1 && change.High > 1 {
 			sure = "~"
 		}
-		rows = append(rows, []string{p.Op.String(), fmt.Sprint(p.Nodes), reports.SizeText(p.Bytes), p.Algorithm, reports.TimeText(p.Seconds) + p.mark(), p.span(),
+		same = same && p.Ranks == q.Ranks
+		rows = append(rows, []string{p.Op.String(), both(p.Nodes, q.Nodes), both(p.Ranks, q.Ranks), reports.SizeText(p.Bytes), p.Algorithm, reports.TimeText(p.Seconds) + p.mark(), p.span(),
 			q.Algorithm, reports.TimeText(q.Seconds) + q.mark(), q.span(), fmt.Sprintf("×%.3g", q.Seconds/p.Seconds) + sure, span(change, func(x float64) string { return fmt.Sprintf("%.3g", x) }), q.bound()})
 	}
 	fmt.Fprintf(w, "A: %s. B: %s.\n", nameA, nameB)
-	heads := []string{"OP", "NODES", "SIZE", "A", "TIME", "BETWEEN", "B", "TIME", "BETWEEN", "B/A", "BETWEEN", "B BOUND BY"}
-	if err := reports.Draw(w, heads, "lrrlrllrlrll", rows); err != nil {
+	heads := []string{"OP", "NODES", "RANKS", "SIZE", "A", "TIME", "BETWEEN", "B", "TIME", "BETWEEN", "B/A", "BETWEEN", "B BOUND BY"}
+	if err := reports.Draw(w, heads, "lrrrlrllrlrll", rows); err != nil {
 		return err
+	}
+	if !same {
+		fmt.Fprintln(w, "A and B have different numbers of ranks: --nodes compares other sizes.")
 	}
 	fmt.Fprintln(w, "B/A: time; ~: the interval holds 1, so neither is shown to be faster.")
 	return footnotes(w, append(append([]Prediction(nil), a...), b...))
+}
+
+// both is a number of A and of B.
+func both(a, b int) string {
+	if a == b {
+		return fmt.Sprint(a)
+	}
+	return fmt.Sprintf("%d, %d", a, b)
 }
 
 // footnotes explain the marks.
