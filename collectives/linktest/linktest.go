@@ -104,6 +104,9 @@ func (k Kit) counts(n int) []int64 {
 	if k.Stores != nil {
 		return []int64{int64(n) - 1, 5003}
 	}
+	if testing.Short() {
+		return []int64{0, 1, int64(n) - 1, 13, 20011}
+	}
 	return []int64{0, 1, int64(n) - 1, 13, 1009, 60013}
 }
 
@@ -282,7 +285,7 @@ func (k Kit) aborted(t *testing.T, perNode int) {
 func (k Kit) large(t *testing.T, perNode int) {
 	w := k.world(t, 2, perNode)
 	count := int64(5<<20 + 7)
-	if k.Stores != nil {
+	if k.Stores != nil || testing.Short() {
 		count = 300_007
 	}
 	for _, name := range []string{"ring", "direct", "halving", "doubling", "oneshot"} {

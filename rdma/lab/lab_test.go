@@ -85,11 +85,11 @@ func TestOneMachine(t *testing.T) {
 	}
 }
 
-// The suite of all links passes; seven and eight ranks, which an emulated machine
-// with two processors needs minutes for, are left to real ones.
+// The suite of all links passes, as far as an emulated machine with two
+// processors ends it in a minute: up to four ranks, and less in the large cases.
 func TestConformance(t *testing.T) {
 	need(t)
-	said, ok := boot(t, 1, build(t), []string{"MEM=1024"}, "./rdma.test -test.v -test.run Conformance -test.skip 'Conformance/.*/n=(7|8)' -test.timeout 290s")
+	said, ok := boot(t, 1, build(t), []string{"MEM=1024"}, "./rdma.test -test.v -test.short -test.run Conformance -test.timeout 290s")
 	if !ok || !strings.Contains(said[0], "--- PASS: TestConformance") {
 		t.Errorf("the machine said:\n%s", said[0])
 	}
@@ -104,7 +104,7 @@ func TestMachines(t *testing.T) {
 		args := "-nodes " + strconv.Itoa(tc.machines) + " -ranks " + strconv.Itoa(tc.ranks) + " collectives"
 		said, ok := boot(t, tc.machines, dir, nil, "NCCL_IB_TC=41 NCCL_IB_QPS_PER_CONNECTION=2 ./node -id $LAB_id "+args)
 		for _, s := range said {
-			if !ok || !strings.Contains(s, "0 wrong") || !strings.Contains(s, "TrafficClass:41") {
+			if !ok || !strings.Contains(s, "0 wrong") || !strings.Contains(s, "traffic class 41") {
 				t.Errorf("%d machines with %d ranks: one said:\n%s", tc.machines, tc.ranks, s)
 			}
 		}
