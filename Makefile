@@ -31,7 +31,7 @@ lint:
 
 nocgo:
 	CGO_ENABLED=0 go build -o /dev/null ./cmd/busbw
-	CGO_ENABLED=0 go test -timeout 25m ./...
+	CGO_ENABLED=0 go test -short -timeout 25m ./...
 
 # RDMA on real kernel verbs: emulated machines with Soft-RoCE devices, some minutes.
 test-rdma:
