@@ -181,13 +181,14 @@ func (a *acceptRun) members() []coordinator.Member {
 // devices measures each node's ports against themselves and its GPUs' copies,
 // all nodes at once: what is slow here is slow everywhere, and no cable's fault.
 func (a *acceptRun) devices(ctx context.Context, members []coordinator.Member) ([]coordinator.Member, error) {
-	if len(a.in.Topologies) == len(a.cluster.members) && !accept.HaveDevices(a.in.Topologies) {
-		return nil, &pointless{"no node has an RDMA device or a GPU", true}
-	}
 	d := deviceRun{bytes: int(a.flags.bytes), time: a.flags.time}
 	left, err := a.launch(ctx, members, a.req, func(ctx context.Context, s *coordinator.Sweep) error { return d.measure(ctx, s, a.keep) })
 	a.in.NoDevices = d.none
-	if err == nil && d.n == 0 {
+	switch {
+	case err != nil || d.n > 0:
+	case len(a.in.Topologies) == len(a.cluster.members) && !accept.HaveDevices(a.in.Topologies):
+		err = &pointless{"no node has an RDMA device or a GPU", true}
+	default:
 		err = &pointless{"no node has a port or a GPU that can be tested: " + d.why(), false}
 	}
 	return a.withPorts(left, d.none), err
@@ -223,9 +224,13 @@ func (a *acceptRun) single(ctx context.Context, members []coordinator.Member) ([
 			return nil, &pointless{fmt.Sprintf("node %s has one rank: nothing moves inside it", m.Host), !slices.ContainsFunc(members, func(m coordinator.Member) bool { return m.Ranks > 1 })}
 		}
 	}
-	return a.launch(ctx, members, a.req, func(ctx context.Context, s *coordinator.Sweep) error {
+	left, err := a.launch(ctx, members, a.req, func(ctx context.Context, s *coordinator.Sweep) error {
 		return a.blocks(ctx, s, 1, collectives.AllReduce, int64(a.flags.bytes))
 	})
+	if err == nil {
+		err = a.onNCCL(ctx, left, "intra")
+	}
+	return left, err
 }
 
 func (a *acceptRun) ranksOf(m coordinator.Member) int {
@@ -307,6 +312,9 @@ func (a *acceptRun) collectives(ctx context.Context, members []coordinator.Membe
 		}
 		return nil
 	})
+	if err == nil {
+		err = a.onNCCL(ctx, good, "cross", "global")
+	}
 	return nil, err
 }
 

@@ -61,13 +61,13 @@ func (l *launcher) once(ctx context.Context, members []coordinator.Member, nodes
 	rand.Read(token)
 	number := l.next
 	l.next++
-	session, err := l.cluster.Start(ctx, members, coordinator.Plan{Run: l.id, Launch: number, Nodes: nodes, Settings: req.Settings})
+	session, err := l.cluster.Start(ctx, members, coordinator.Plan{Run: l.id, Launch: number, Nodes: nodes, Settings: req.Settings, NCCL: req.NCCL})
 	for tries := 0; err != nil && ctx.Err() == nil && tries < 2; tries++ {
 		// A worker may not have heard of this coordinator yet, or still be ending the launch before.
 		if perr := pause(ctx, settle); perr != nil {
 			return perr
 		}
-		session, err = l.cluster.Start(ctx, members, coordinator.Plan{Run: l.id, Launch: number, Nodes: nodes, Settings: req.Settings})
+		session, err = l.cluster.Start(ctx, members, coordinator.Plan{Run: l.id, Launch: number, Nodes: nodes, Settings: req.Settings, NCCL: req.NCCL})
 	}
 	if err != nil {
 		return err

@@ -173,8 +173,8 @@ func OfPairs(nodes []string, r *pairs.Report) (out []reports.Finding) {
 		f := reports.Finding{ID: "pairs", Verdict: reports.Pass, Node: n, Subject: "all rails, with every partner"}
 		if len(r.Levels) > 0 {
 			lv := r.Levels[0]
-			f.Got = fmt.Sprintf("typical of the cluster: %.2f GB/s %s", lv.Typical, lv.Way)
-			f.Want = fmt.Sprintf("at least %.2f GB/s: slow is %s", lv.Slow, lv.Reasoning)
+			f.Got = fmt.Sprintf("typical of the cluster: %s %s", speed(lv.Typical), lv.Way)
+			f.Want = fmt.Sprintf("at least %s: slow is %s", speed(lv.Slow), lv.Reasoning)
 		}
 		out = append(out, f)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -161,7 +162,11 @@ func lower(vs []float64, margin float64) float64 {
 	}
 	v := mid - max(min(oddDev*1.4826*reports.Median(dev), mid/2), margin*mid)
 	scale := math.Pow(10, math.Floor(math.Log10(v))-2)
-	return math.Floor(v/scale) * scale
+	short, err := strconv.ParseFloat(strconv.FormatFloat(math.Floor(v/scale)*scale, 'g', 3, 64), 64)
+	if err != nil { // cannot be: it was formatted here
+		return v
+	}
+	return short
 }
 
 // YAML is the profile as a file.

@@ -234,7 +234,7 @@ func (in *Input) peers() (out []reports.Finding) {
 		}
 		for g, v := range vs {
 			f := reports.Finding{ID: "node-speed", Verdict: reports.Pass, Node: r.Hosts[g], Subject: fmt.Sprintf("%s inside the node, %s", r.Op, Size(r.Bytes)),
-				Got: fmt.Sprintf("%.2f GB/s", v), Want: fmt.Sprintf("at least %.2f GB/s: the median of %d nodes is %.2f GB/s", mid-reach, len(vs), mid)}
+				Got: speed(v), Want: fmt.Sprintf("at least %.2f GB/s: the median of %d nodes is %.2f GB/s", mid-reach, len(vs), mid)}
 			if reach > 0.25*mid {
 				f.Verdict = reports.Unknown
 				f.Want = fmt.Sprintf("figures that agree: those of %d nodes scatter around %.2f GB/s by more than a quarter", len(vs), mid)
@@ -264,7 +264,7 @@ func oddBlocks(r *reports.Result, vs []float64, mid, reach float64) (out []repor
 		if reach > 0.25*mid || v >= mid-reach || (g+1)*k > len(r.Hosts) {
 			continue
 		}
-		out = append(out, reports.Finding{ID: "block-speed", Verdict: reports.Warn, Subject: fmt.Sprintf("%s over %s", r.Op, strings.Join(r.Hosts[g*k:(g+1)*k], ", ")), Got: fmt.Sprintf("%.2f GB/s", v),
+		out = append(out, reports.Finding{ID: "block-speed", Verdict: reports.Warn, Subject: fmt.Sprintf("%s over %s", r.Op, strings.Join(r.Hosts[g*k:(g+1)*k], ", ")), Got: speed(v),
 			Want: fmt.Sprintf("at least %.2f GB/s: the median of %d blocks is %.2f GB/s", mid-reach, len(vs), mid), Remedy: "measure these nodes in other blocks; what they share may be slow (a leaf)"})
 	}
 	return out

@@ -24,8 +24,8 @@ func TestAccept(t *testing.T) {
 			"reach() { touch /out/to-$1; until [ -e /out/is-$1 ]; do usleep 200000; done; sleep 2; }; "
 		script = step + "accept learn; ./busbw profile learn --margin 0.7 --name lab /out/learn/results.jsonl.zst > lab.yaml; cp lab.yaml /out; " +
 			"accept good --profile ./lab.yaml; reach slow; accept slow --profile ./lab.yaml; reach down; accept down --profile ./lab.yaml; touch /out/to-over; kill $W; "
-		faults = "on() { until [ -e /out/to-$1 ]; do usleep 200000; done; }; on slow; tc qdisc add dev mv0 root netem rate 2mbit limit 1000; touch /out/is-slow; " +
-			"on down; tc qdisc del dev mv0 root; ip link set mv0 down; touch /out/is-down; on over; kill $W; "
+		faults = "on() { until [ -e /out/to-$1 ]; do usleep 200000; done; }; on slow; /bin/tc qdisc add dev mv0 root netem rate 2mbit limit 1000; touch /out/is-slow; " +
+			"on down; /bin/tc qdisc del dev mv0 root; ip link set mv0 down; touch /out/is-down; on over; kill $W; "
 	)
 	out := t.TempDir()
 	said, _ := boot(t, 3, program(t), []string{"OUT=" + out, "TIMEOUT=900", "MEM=384"},
