@@ -2,7 +2,7 @@
 # How far predictions are off on this machine: measures shared memory, TCP and,
 # as root, nodes behind links of 400 Mbit/s, fits half of the sizes and numbers of
 # ranks, predicts the rest and prints the lines of the table in docs/plan.md:
-# proof.sh BUSBW [OUTDIR]. Some 6 minutes; nothing else should run.
+# proof.sh BUSBW [OUTDIR]. Some minutes; nothing else should run.
 set -euo pipefail
 busbw=$(realpath "$1") out=${2:-$(mktemp -d)} here=$(dirname "$(realpath "$0")")
 mkdir -p "$out"
@@ -14,7 +14,7 @@ row() { # what, files…: a line of the table
   awk -v what="$what" '
     /^fitted/ { fitted = $2; predicted = $NF }
     $1 == "all" { median = $3 " " $4; within = $5 " " $6 }
-    /known to/ { known = $7 " " $8 }
+    /known to/ { known = $8 " " $9 }
     /lie in the predicted/ { inside = $1 " of " $3 }
     END { printf "| %s | %s | %s | %s | %s | %s | %s |\n", what, fitted, predicted, median, within, known, inside }' "$out/check.txt"
 }
@@ -32,7 +32,7 @@ done
 if [ "$(id -u)" = 0 ]; then
   echo "measuring shaped links" >&2
   # shellcheck disable=SC2086
-  "$here/shaped.sh" "$busbw" "$out" 400mbit $ranks
+  "$here/shaped.sh" "$busbw" "$out" 400mbit $ranks 2>"$out/shaped.log" || { tail "$out/shaped.log" >&2; exit 1; }
 fi
 echo "$(nproc) cores, $(uname -m), Linux $(uname -r)"
 echo "| results | fitted | predicted | median error | 90 % within | measured times known to | in their interval |"

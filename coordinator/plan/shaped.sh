@@ -26,8 +26,8 @@ for i in $(seq 0 "$most"); do # 0 is the one who asks
   ip -n "$tag-$i" addr add "10.99.0.$((i + 1))/24" dev eth0
   ip -n "$tag-$i" link set eth0 up
   ip -n "$tag-$i" link set lo up
-  ip netns exec "$tag-$i" tc qdisc add dev eth0 root tbf rate "$rate" burst 64kb latency 200ms # what the node sends
-  tc qdisc add dev "$tag.$i" root tbf rate "$rate" burst 64kb latency 200ms                     # what it receives
+  ip netns exec "$tag-$i" tc qdisc add dev eth0 root tbf rate "$rate" burst 8kb latency 200ms # what the node sends; a larger burst would let small messages pass for nothing
+  tc qdisc add dev "$tag.$i" root tbf rate "$rate" burst 8kb latency 200ms                     # what it receives
 done
 head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n' >"$out/key"
 chmod 600 "$out/key"
