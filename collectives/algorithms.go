@@ -184,8 +184,8 @@ const (
 	// 64 bytes a step). It is what rings through 8192 ranks on 8 rails take.
 	maxSteps = 1 << 18
 	// minPiece is the smallest piece worth a step of its own when pipelining: at
-	// 10 GB/s it takes 1.6 µs, about a hop.
-	minPiece = 16 << 10
+	// 10 GB/s it takes 3 µs, about a hop and what each rank spends on a step.
+	minPiece = 32 << 10
 	// minGroupPiece is the same for a piece of a group: with all ways in use every
 	// hop takes as long as one between nodes.
 	minGroupPiece = 32 << 10
@@ -214,7 +214,7 @@ func Pieces(op Op, name string, p Params, bytes, chunkBytes int64) int {
 	}
 	pieces = max(pieces, min(channels, block/minPiece))
 	a, _ := find(op, name)
-	if a.depth != nil {
+	if a.depth != nil && p.Ranks > 2 { // between two there is nothing to fill
 		pieces = max(pieces, min(2*int64(a.depth(p)), block/minPiece))
 	}
 	steps := 1

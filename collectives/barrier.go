@@ -3,34 +3,45 @@ package collectives
 import "fmt"
 
 // flagsMost is the number of ranks of a process up to which each tells each
-// other that it has come to a barrier: one cache line's way from the last to all
-// others. For more, one counter costs less.
+// other that it has come to a barrier, and all leave it as nearly at once as can
+// be. For more, or without a processor for each, a round through one rank costs
+// less.
 const flagsMost = 4
 
 // Barrier returns when every member has called it. What the members did before
 // has then happened for all.
-func (r *Rank) Barrier() error {
+func (r *Rank) Barrier() error { return r.meetAll(-1) }
+
+// BarrierFrom is a Barrier that the member of that team rank leaves first, if it
+// lives in this process with all others: what it then sends does not wait for a
+// processor, nor for the barrier's own message to others. MPI's barriers in
+// shared memory do the same for their rank 0.
+func (r *Rank) BarrierFrom(first int) error { return r.meetAll(first) }
+
+func (r *Rank) meetAll(first int) error {
 	r.run++
-	err := r.barrier()
+	err := r.barrier(first)
 	if err != nil {
 		err = fmt.Errorf("rank %d: barrier: %w", r.global(), err)
 		r.abort.Set(err)
-		return err
 	}
-	return nil
+	return err
 }
 
-func (r *Rank) barrier() error {
+func (r *Rank) barrier(first int) error {
 	r.help = false
 	at := moment(r.run, 0)
 	r.self.word.Store(at)
-	if len(r.meet.cells) < len(r.team.Global) {
-		return r.barrierOverWire(at)
+	cells := len(r.meet.cells)
+	switch {
+	case cells < len(r.team.Global):
+		return r.barrierThrough(0, at) // whoever is on the wire knows the first of each process
+	case first >= 0 && first < len(r.meet.index):
+		return r.barrierThrough(r.meet.index[first], at)
+	case cells <= flagsMost && !r.hub.crowded:
+		return r.awaitAll(at)
 	}
-	if len(r.meet.cells) > flagsMost {
-		return r.count(at)
-	}
-	return r.awaitAll(at)
+	return r.barrierThrough(0, at)
 }
 
 // awaitAll returns when all ranks of the process are as far as at.
@@ -45,41 +56,18 @@ func (r *Rank) awaitAll(at uint64) error {
 	return nil
 }
 
-// count is the barrier of many ranks of one process.
-func (r *Rank) count(at uint64) error {
-	r.self.barriers++
-	all := r.self.barriers * uint64(len(r.meet.cells))
-	arrived := &r.meet.arrived
-	arrived.Add(1)
-	w := pause{r: r, q: r.me}
-	for i := 0; arrived.Load() < all; i++ {
-		if i < r.hub.spins {
-			continue
-		}
-		w.q = (w.q + 1) % int32(len(r.meet.cells))
-		for q := range r.meet.cells { // name one that is missing
-			if r.meet.cells[q].word.Load() < at {
-				w.q = int32(q)
-				break
-			}
-		}
-		if err := w.next(); err != nil {
+// barrierThrough has the rank of one cell of each process wait for the others of
+// it, then exchange tokens with those of other processes, at distances that
+// double (dissemination: log2 of the processes rounds), then let its own go.
+func (r *Rank) barrierThrough(through int32, at uint64) error {
+	if r.me != through {
+		if err := r.awaitWord(through, at+1); err != nil {
 			return err
 		}
-	}
-	r.await.Store(0)
-	for q := range r.seen {
-		r.seen[q] = max(r.seen[q], at)
-	}
-	return nil
-}
-
-// barrierOverWire has the first rank of each process wait for the others of it,
-// then exchange tokens with the first ranks of other processes, at distances
-// that double (dissemination: log2 of the processes rounds), then let its own go.
-func (r *Rank) barrierOverWire(at uint64) error {
-	if r.leads == nil {
-		return r.awaitWord(0, at+1) // cell 0 is the first rank
+		for q := range r.seen { // it has seen them all
+			r.seen[q] = max(r.seen[q], at)
+		}
+		return nil
 	}
 	if err := r.awaitAll(at); err != nil {
 		return err

@@ -85,7 +85,11 @@ func (c contest) run() ([]time.Duration, error) {
 					reduce.Fill(b.In, reduce.Float, reduce.Sum, c.n, me, 0)
 					start := time.Now()
 					for i := range n {
-						if err := r.Barrier(); err != nil {
+						first := -1
+						if c.op == Broadcast {
+							first = 0
+						}
+						if err := r.BarrierFrom(first); err != nil {
 							return err
 						}
 						t0 := time.Since(start)

@@ -187,3 +187,16 @@ func Pin(n int, near ...int) {
 		}
 	}
 }
+
+// Pinned is the processor that the calling thread keeps to, −1 if it may move.
+func Pinned() int {
+	var set unix.CPUSet
+	if unix.SchedGetaffinity(0, &set) != nil || set.Count() != 1 {
+		return -1
+	}
+	cpu := 0
+	for !set.IsSet(cpu) {
+		cpu++
+	}
+	return cpu
+}

@@ -78,6 +78,8 @@ func (r *Rank) compile(c Case) (*Program, error) {
 	if err := b.build(); err != nil {
 		return nil, err
 	}
+	p.passes = p.passesOn()
+	p.lookAhead(b.line())
 	if r.wire != nil && r.wire.expecter != nil && len(r.meet.cells) == 1 && r.dev == nil {
 		p.landing = p.landings()
 	}
@@ -115,6 +117,16 @@ func (b *builder) meetPartners() error {
 		}
 	}
 	return nil
+}
+
+// line says whether the rank has all chunks from one other rank at most, and gives
+// them to one at most.
+func (b *builder) line() bool {
+	from, to := 0, 0
+	for _, q := range b.partners {
+		from, to = from+min(1, len(q.sends)), to+min(1, len(q.recvs))
+	}
+	return from <= 1 && to <= 1
 }
 
 // build walks the rank's own steps, grouping those that make one pass.

@@ -39,7 +39,7 @@ func (r *Rank) On(d Device) {
 
 // queue is perform on a device.
 func (r *Rank) queue(t *task) error {
-	src, dst := r.places(t, 0)
+	src, dst := r.places(&r.hands, t, 0)
 	k, ranks := t.p.kernels, 0
 	if t.finish {
 		ranks = t.p.ranks

@@ -24,7 +24,7 @@ const (
 // letter carries a chunk so small that copying it costs less than telling the
 // reader where it is and waiting until it has been read.
 type letter struct {
-	run  atomic.Uint64
+	run  sign
 	data [letterBytes]byte
 }
 
@@ -33,7 +33,7 @@ type letter struct {
 // lines, since processors fetch them in pairs.
 type cell struct {
 	_    [128]byte
-	word atomic.Uint64 // written by the rank: how far it is
+	word sign // written by the rank: how far it is
 	// base holds the rank's buffers by Where. They are valid from the word's
 	// entry into a run until it is finished there.
 	base  [Work + 1]unsafe.Pointer
@@ -41,15 +41,16 @@ type cell struct {
 	claim atomic.Uint64 // open task's number << 32 | a bit for each block that nobody has taken
 	taken atomic.Uint64 // blocks that helpers have finished, ever
 	work  atomic.Pointer[task]
+	_     [128]byte
+	seat  seat
 
-	_    [128]byte
+	_    [144]byte
 	mail [2][letters]letter
 
 	// What only the rank itself uses, kept here for when its team is made again.
-	barriers uint64
-	mailed   [2]mailing
-	dev      Device // the rank's, if its buffers are a device's; others read it as base
-	_        [104]byte
+	mailed [2]mailing
+	dev    Device // the rank's, if its buffers are a device's; others read it as base
+	_      [176]byte
 }
 
 // mailing is who was sent letters, in which run.
@@ -61,9 +62,10 @@ type mailing struct {
 // Hub is where the ranks of one process meet. It is made for all of them,
 // before any of them runs.
 type Hub struct {
-	Abort *Abort
-	spins int  // loads before a waiting rank first gives way to others
-	gosch bool // give way to goroutines rather than to threads
+	Abort   *Abort
+	spins   int  // loads before a waiting rank first gives way to others
+	gosch   bool // give way to goroutines rather than to threads
+	crowded bool // not every rank has a processor
 
 	mu    sync.Mutex
 	meets map[string]*meet
@@ -72,8 +74,8 @@ type Hub struct {
 // meet is what the members of one team in one process share.
 type meet struct {
 	cells   []cell // by index in locals
-	arrived atomic.Uint64
-	locals  []int // team ranks
+	cpus    []sign // by cell: 2 + the processor that its thread keeps to; 1: none, 0: it is not here yet
+	locals  []int  // team ranks
 	index   []int32
 	replays replays
 }
@@ -86,7 +88,7 @@ func NewHub(ranks int, abort *Abort) *Hub {
 	h.gosch = runtime.GOMAXPROCS(0) < ranks
 	// With a core for each rank, looking is cheaper than a system call; with
 	// fewer cores than ranks the awaited rank cannot move until this one gives way.
-	if h.spins = 2000; runtime.NumCPU() < ranks {
+	if h.spins, h.crowded = 2000, runtime.NumCPU() < ranks; h.crowded {
 		h.spins = 10
 	}
 	return h
@@ -101,7 +103,7 @@ func (h *Hub) join(t Team) *meet {
 	defer h.mu.Unlock()
 	m := h.meets[key]
 	if m == nil {
-		m = &meet{cells: make([]cell, len(locals)), locals: locals, index: make([]int32, len(t.Global))}
+		m = &meet{cells: make([]cell, len(locals)), cpus: make([]sign, len(locals)), locals: locals, index: make([]int32, len(t.Global))}
 		for i := range m.index {
 			m.index[i] = -1
 		}

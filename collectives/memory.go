@@ -108,16 +108,20 @@ func (w *pause) next() error {
 			w.since = time.Now()
 		case time.Since(w.since) > yieldFor:
 			w.sleep = 20 * time.Microsecond
-			r.await.Store(int64(r.meet.locals[w.q]) + 1)
+			r.await.Store(uint64(r.meet.locals[w.q]) + 1)
 		}
 	}
 	return nil
 }
 
+// blockSpins is how often the owner of a task looks whether a helper has done its
+// block before it gives way: the helper is at it, and it takes a few µs.
+const blockSpins = 2000
+
 // perform does a task, together with those who wait for it if it is large.
 func (r *Rank) perform(t *task) error {
 	if t.block == 0 {
-		r.copyPart(t, 0, t.size)
+		r.copyPart(&r.hands, t, 0, t.size)
 		return nil
 	}
 	c := r.self
@@ -127,12 +131,12 @@ func (r *Rank) perform(t *task) error {
 	c.work.Store(t)
 	c.claim.Store(uint64(r.jobs)<<32 | 1<<blocks - 1)
 	mine := 0
-	for r.takeBlock(c, t, 0) {
+	for r.takeBlock(&r.hands, c, t, 0) {
 		mine++
 	}
 	w := pause{r: r, q: r.me}
 	for i := 0; c.taken.Load()-before != uint64(blocks-mine); i++ {
-		if i > r.hub.spins {
+		if i > blockSpins {
 			if err := w.next(); err != nil {
 				return err
 			}
@@ -143,7 +147,7 @@ func (r *Rank) perform(t *task) error {
 
 // takeBlock does one block of the cell's open task that nobody has taken,
 // looking from block first on. It returns false if there is none.
-func (r *Rank) takeBlock(c *cell, t *task, first int) bool {
+func (r *Rank) takeBlock(h *hands, c *cell, t *task, first int) bool {
 	for {
 		v := c.claim.Load()
 		open := uint32(v)
@@ -155,31 +159,33 @@ func (r *Rank) takeBlock(c *cell, t *task, first int) bool {
 		// been finished, and another begun, since the claim was read.
 		if c.claim.CompareAndSwap(v, v&^(1<<b)) {
 			lo := int64(b) * t.block
-			r.copyPart(t, lo, min(lo+t.block, t.size))
+			r.copyPart(h, t, lo, min(lo+t.block, t.size))
 			return true
 		}
 	}
 }
 
 // assist takes blocks of the open task of the cell that this rank waits for,
-// from its own share of them on.
-func (r *Rank) assist(c *cell, q int32) {
+// from its own share of them on. It says whether there were any.
+func (r *Rank) assist(c *cell, q int32) (some bool) {
 	t := c.work.Load()
 	if t == nil || t.block == 0 {
-		return
+		return false
 	}
 	n := len(r.meet.cells)
 	blocks := int((t.size + t.block - 1) / t.block)
 	first := (int(r.me-q) + n) % n * blocks / n
-	for r.takeBlock(c, t, first) {
+	for r.takeBlock(&r.aside, c, t, first) {
 		c.taken.Add(1)
+		some = true
 	}
+	return some
 }
 
 // copyPart does bytes lo to hi of a task.
-func (r *Rank) copyPart(t *task, lo, hi int64) {
+func (r *Rank) copyPart(h *hands, t *task, lo, hi int64) {
 	p := t.p
-	src, dst := r.places(t, lo)
+	src, dst := r.places(h, t, lo)
 	n := int(hi-lo) / p.c.Dtype.Size()
 	switch {
 	case len(src) == 1:
@@ -192,11 +198,9 @@ func (r *Rank) copyPart(t *task, lo, hi int64) {
 }
 
 // places is where a task's sources and destinations are, off bytes on.
-func (r *Rank) places(t *task, off int64) (src, dst []unsafe.Pointer) {
-	if n := int(max(t.dst-t.src, t.end-t.dst)); n > len(r.src) {
-		r.grow(n) // another rank's task may be wider than our own
-	}
-	src, dst = r.src[:t.dst-t.src], r.dst[:t.end-t.dst]
+func (r *Rank) places(h *hands, t *task, off int64) (src, dst []unsafe.Pointer) {
+	h.grow(int(max(t.dst-t.src, t.end-t.dst))) // another rank's task may be wider than our own
+	src, dst = h.src[:t.dst-t.src], h.dst[:t.end-t.dst]
 	for i := range src {
 		src[i] = r.find(&t.p.spots[t.src+int32(i)], off)
 	}

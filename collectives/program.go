@@ -64,6 +64,7 @@ type instr struct {
 	want   int32
 	steps  int32 // of the schedule that are done after it
 	task   int32
+	next   int32  // see lookAhead: the chunk of the task that this is, or comes before; −1: none
 	n      uint64 // wireSent: how many of the latest sends to peer need not have left
 	size   int64
 	at, a  spot
@@ -84,6 +85,7 @@ type Program struct {
 	quiet   bool // nobody looks at this rank's steps or buffers: only at its letters
 	most    int  // sources or destinations of a task, at most
 	landing []landing
+	passes  bool // others wait for what it does after it has waited itself
 	shared  bool // tasks are large enough to be shared with those who wait
 }
 
@@ -102,10 +104,36 @@ func (r *Rank) Compile(c Case) (*Program, error) {
 	if err != nil {
 		return nil, fmt.Errorf("rank %d: compile %s of %d × %s: %w", r.team.Global[r.team.Me], c.Op, c.Count, c.Dtype, err)
 	}
-	if n := p.most; n > len(r.src) {
-		r.grow(n)
-	}
+	r.hands.grow(p.most)
 	return p, nil
+}
+
+// lookAhead tells each instruction of the next task, where chunks pass in a line.
+func (p *Program) lookAhead(line bool) {
+	next := int32(-1)
+	for i := len(p.code) - 1; i >= 0; i-- {
+		if p.code[i].code == doTask && line {
+			next = p.code[i].chunk
+		}
+		p.code[i].next = next
+	}
+}
+
+// passesOn says whether anybody waits for something that comes after a wait of
+// the program's own.
+func (p *Program) passesOn() bool {
+	waited := false
+	for i := range p.code {
+		switch p.code[i].code {
+		case awaitSteps, awaitNote:
+			waited = true
+		case postNote:
+			if waited {
+				return true
+			}
+		}
+	}
+	return waited && !p.quiet
 }
 
 // check says what is wrong with the case for a team of n ranks.

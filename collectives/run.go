@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"unsafe"
 )
 
@@ -29,26 +28,32 @@ func NewWire(l Link, ranks int) *Wire {
 // Rank runs programs as one member of a team. One goroutine uses it; Progress
 // may be called from any.
 type Rank struct {
-	team  Team
-	hub   *Hub
-	meet  *meet
-	abort *Abort
-	wire  *Wire
-	me    int32 // cell
-	self  *cell
-	run   uint64
-	seen  []uint64 // by cell: the latest word that this rank knows of
-	jobs  uint32   // shared tasks so far
-	help  bool     // others' tasks are worth helping with
-	src   []unsafe.Pointer
-	dst   []unsafe.Pointer
-	leads []int    // global ranks of the first of each process, where this is one of them; else nil
-	lead  int      // its own place there
-	token [2]byte  // what barriers send, never changed, and receive
-	dev   Device   // where its buffers are; nil: memory of this processor
-	after []uint64 // by cell: the latest word that the device's queue waits for
-	runs  atomic.Uint64
-	await atomic.Int64 // team rank that a long wait is for + 1; 0: none
+	team        Team
+	hub         *Hub
+	meet        *meet
+	abort       *Abort
+	wire        *Wire
+	me          int32 // cell
+	self        *cell
+	run         uint64
+	seen        []uint64 // by cell: the latest word that this rank knows of
+	jobs        uint32   // shared tasks so far
+	help        bool     // others' tasks are worth helping with
+	cpu         uint64   // as in meet.cpus
+	lane, lanes int      // its processor among those of the team in this process
+	laned       bool     // and that is sure
+	hands       hands    // for its program's tasks
+	aside       hands    // for blocks of others' tasks
+	program     *Program // that runs, where seats are taken
+	next        int      // instruction of it
+	leads       []int    // global ranks of the first of each process, where this is one of them; else nil
+	lead        int      // its own place there
+	token       [2]byte  // what barriers send, never changed, and receive
+	dev         Device   // where its buffers are; nil: memory of this processor
+	after       []uint64 // by cell: the latest word that the device's queue waits for
+	begun       uint64   // programs
+	runs        sign     // begun, for Progress
+	await       sign     // team rank that a long wait is for + 1; 0: none
 
 	replay   int     // recordings that it may keep; 0: none
 	kept     []*kept // at the first member
@@ -72,12 +77,18 @@ func NewRank(t Team, hub *Hub, wire *Wire, abort *Abort) (*Rank, error) {
 	case hub == nil:
 		hub = NewHub(1, abort)
 	}
+	if locals == len(t.Global) {
+		wire = nil // it has nothing to do for this team
+	}
 	m := hub.join(t)
 	me := m.index[t.Me]
 	r := &Rank{team: t, hub: hub, meet: m, abort: abort, wire: wire, me: me, self: &m.cells[me], seen: make([]uint64, len(m.cells))}
 	r.run = r.self.word.Load() >> 32
 	r.recorded = m.replays.added.Load()
-	r.grow(len(m.cells) + 1)
+	r.cpu = uint64(2 + Pinned())
+	m.cpus[me].Store(r.cpu)
+	r.hands.grow(len(m.cells) + 1)
+	r.aside.grow(len(m.cells) + 1)
 	if leaders := t.leaders(); slices.Contains(leaders, t.Me) {
 		r.lead = slices.Index(leaders, t.Me)
 		for _, q := range leaders {
@@ -85,10 +96,6 @@ func NewRank(t Team, hub *Hub, wire *Wire, abort *Abort) (*Rank, error) {
 		}
 	}
 	return r, nil
-}
-
-func (r *Rank) grow(n int) {
-	r.src, r.dst = make([]unsafe.Pointer, n), make([]unsafe.Pointer, n)
 }
 
 // global is the name that the user knows a rank by.
@@ -99,7 +106,8 @@ func (r *Rank) global() int { return r.team.Global[r.team.Me] }
 // set in Abort, and no further Run may be tried.
 func (r *Rank) Run(p *Program, b Buffers) error {
 	r.run++
-	r.runs.Add(1)
+	r.begun++
+	r.runs.Store(r.begun)
 	err := p.fits(b)
 	if err == nil {
 		r.self.base[In], r.self.base[Out], r.self.base[Work] = unsafe.Pointer(unsafe.SliceData(b.In)), unsafe.Pointer(unsafe.SliceData(b.Out)), unsafe.Pointer(unsafe.SliceData(b.Work))
@@ -150,6 +158,9 @@ func (r *Rank) execute(p *Program) error {
 	if err := r.expect(p); err != nil {
 		return err
 	}
+	if p.passes && r.hub.crowded && len(r.meet.cells) == len(r.team.Global) && r.dev == nil {
+		return r.together(p)
+	}
 	for i := range p.code {
 		in := &p.code[i]
 		var err error
@@ -168,9 +179,7 @@ func (r *Rank) execute(p *Program) error {
 		case awaitNote:
 			err = r.awaitLetter(in.cell, in.note)
 		case postNote:
-			l := &r.self.mail[r.run&1][in.note]
-			copy(l.data[:], unsafe.Slice((*byte)(r.own(in.at)), in.size))
-			l.run.Store(r.run)
+			r.post(in)
 		case wireSend:
 			peer := r.team.Global[in.peer]
 			r.wire.sent[peer]++
@@ -200,6 +209,13 @@ func (r *Rank) execute(p *Program) error {
 		}
 	}
 	return nil
+}
+
+// post writes a letter.
+func (r *Rank) post(in *instr) {
+	l := &r.self.mail[r.run&1][in.note]
+	copy(l.data[:], r.bytes(in.at, in.size))
+	l.run.Store(r.run)
 }
 
 // emptyMail waits until the letters of the run before the last, which this run

@@ -118,6 +118,10 @@ func (k *rank) run(c *liveCase, b coordinator.BatchBody, clock machineClock, abo
 			return err
 		}
 	}
+	first := -1
+	if c.Op == collectives.Broadcast || c.Op == collectives.Scatter {
+		first = c.Root // what it sends is what the others wait for
+	}
 	each := 1 / float64(b.Aggregate)
 	t1 := time.Since(clock.start)
 	for i := range k.seconds {
@@ -126,7 +130,7 @@ func (k *rank) run(c *liveCase, b coordinator.BatchBody, clock machineClock, abo
 			t0 = time.Since(clock.start)
 		}
 		if b.Mode != coordinator.Pipelined {
-			if err := k.exec.Barrier(); err != nil {
+			if err := k.exec.BarrierFrom(first); err != nil {
 				return err
 			}
 		}
