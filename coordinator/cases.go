@@ -89,11 +89,13 @@ type CaseBody struct {
 // CaseReply says what a node understood. Digests of all nodes must agree.
 type CaseReply struct {
 	Digest string `json:"digest"`
-	Link   string `json:"link"` // "memory", "tcp", "verbs", "memory+tcp", "memory+verbs", "none"; of GPU memory "cuda", "staged", "cuda+staged+tcp"
+	Link   string `json:"link"` // "memory", "tcp", "verbs", "memory+tcp", "memory+verbs", "none"; of GPU memory "cuda", "staged", "cuda+staged+tcp", "cuda+verbs"
 	// Hellos of queue pairs that wait for their peers; a join must follow.
 	Hellos []Hello `json:"hellos,omitempty"`
 	// Effective is what the settings came to on this node, by name.
 	Effective map[string]string `json:"effective,omitempty"`
+	// Notes are worth a reader's attention: data that goes another way than it could.
+	Notes []string `json:"notes,omitempty"`
 	// Refused says why this node cannot run this size ("needs 300 GiB, 20 GiB
 	// are available"); the run goes on with the next.
 	Refused string `json:"refused,omitempty"`

@@ -68,9 +68,12 @@ func (s *Sweep) Open(ctx context.Context, session doer, req *Request) (facts []s
 	if facts, err = s.place(replies); err != nil {
 		return facts, err
 	}
-	limits := s.gpuLimits
-	if !s.gpu {
-		facts, limits = append(facts, s.agree(replies)...), s.limits
+	facts = append(facts, s.agree(replies)...)
+	limits := s.limits
+	if s.gpu {
+		if limits = s.gpuLimits; len(replies) > 1 && s.verbs == nil {
+			s.notes = append(s.notes, "between nodes through locked host memory, over TCP")
+		}
 	}
 	more, err := limits(ctx, replies)
 	return append(facts, more...), err
@@ -122,6 +125,11 @@ func (s *Sweep) Measure(ctx context.Context, c Case) (reports.Result, error) {
 			return res, fmt.Errorf("nodes %s and %s disagree on what %s %s of %d B means: their busbw builds differ", s.Nodes[i].Host, s.Nodes[0].Host, c.op, c.algo, c.bytes)
 		}
 		res.Effective = joined(res.Effective, r.Effective)
+		for _, n := range r.Notes[:min(len(r.Notes), 4)] {
+			if n = clean(NodeName(s.Nodes, i)+": "+n, 400); len(res.Notes) < 32 {
+				res.Notes = append(res.Notes, n)
+			}
+		}
 		if len(r.Link) > len(res.Link) {
 			res.Link = r.Link // the node with most kinds of peers names the link
 		}
@@ -130,7 +138,7 @@ func (s *Sweep) Measure(ctx context.Context, c Case) (reports.Result, error) {
 		res.Verbs = new(*s.verbs)
 	}
 	res.Notes = append(res.Notes, s.gpuNotes...)
-	if res.Link != "memory" && res.Link != "none" && !s.gpu || strings.HasSuffix(res.Link, "tcp") {
+	if res.Link != "memory" && res.Link != "none" && !s.gpu || strings.HasSuffix(res.Link, "tcp") || strings.HasSuffix(res.Link, "verbs") {
 		res.Notes = append(res.Notes, s.notes...)
 	}
 	if strings.Contains(res.Link, "tcp") {

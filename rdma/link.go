@@ -33,6 +33,7 @@ type Link struct {
 	held    []*peer // that have more to post than there was room for
 	out     outbox
 	calm    time.Time // when a wait last saw something happen
+	gpu     bool      // some regions are a GPU's memory
 	broken  error
 }
 
@@ -218,7 +219,21 @@ func (l *Link) Register(mem []byte) error {
 
 // Use is Register for a region of the link's device that exists already (GPU
 // memory); the link closes it.
-func (l *Link) Use(r *Region) { l.regions = append(l.regions, r) }
+func (l *Link) Use(r *Region) {
+	l.regions = append(l.regions, r)
+	l.gpu = l.gpu || r.gpu()
+}
+
+// onGPU is the region of a GPU's memory that a span lies in, or nil.
+func (l *Link) onGPU(b []byte) *Region {
+	if !l.gpu {
+		return nil
+	}
+	if r := l.region(address(b), uint64(len(b))); r != nil && r.gpu() {
+		return r
+	}
+	return nil
+}
 
 // Forget takes back what Register did; nothing of it may be under way.
 func (l *Link) Forget(mem []byte) error {

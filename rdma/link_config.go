@@ -19,6 +19,9 @@ type LinkConfig struct {
 	Window int           // messages that a peer may send before they are taken; 0: 64
 	Dead   time.Duration // a peer whose device acknowledges nothing for so long is dead; 0: 10 s
 	Abort  *collectives.Abort
+	// Put copies host memory into memory of a GPU that the link uses; nil where it
+	// uses none. This processor does not read or write such memory itself.
+	Put func(to, from []byte) error
 }
 
 const (

@@ -20,6 +20,8 @@ func (l *Link) Recv(rank int, b []byte) error {
 	tell := true
 	return l.take(p, uint64(len(b)), func(done, n, offset uint64, direct bool) error {
 		switch {
+		case n > 0 && !direct && l.onGPU(b[done:done+n]) != nil:
+			return l.cfg.Put(b[done:done+n], p.inbox[offset:offset+n])
 		case n > 0 && !direct:
 			copy(b[done:done+n], p.inbox[offset:offset+n])
 		case n > 0 && p.rx.landing(n) != address(b[done:]):

@@ -172,9 +172,12 @@ func (l *Link) chunk(p *peer, s *outSpan) (bool, error) {
 }
 
 // source makes the payload reachable for the device: short ones are copied
-// into the queue pair's slab, registered memory is read where it is, anything
+// into the queue pair's slab, a GPU's memory and other registered memory is read where it is, anything
 // else is copied to the outbox.
 func (l *Link) source(p *peer, lane int, body []byte) (d C.struct_rv_desc, copied, ok bool) {
+	if r := l.onGPU(body); r != nil {
+		return C.struct_rv_desc{laddr: C.uint64_t(address(body)), lkey: C.uint32_t(r.LKey), len: C.uint32_t(len(body))}, false, true
+	}
 	if len(body) <= slotSize {
 		slot, d := l.q.copied(lane, len(body))
 		copy(slot, body)

@@ -22,6 +22,9 @@ type Region struct {
 	mr         *C.struct_rv_mr
 }
 
+// gpu says that this processor does not reach the memory.
+func (r *Region) gpu() bool { return r.How != "host" }
+
 // access is what the peer and the device may do with a region: writes from
 // afar for collectives, reads for link tests.
 func (d *Device) access() C.int {

@@ -83,6 +83,7 @@ func (r *runner) prepare(ctx context.Context, b coordinator.CaseBody) (any, erro
 			return nil, err
 		}
 	}
+	r.tellDirect(&reply)
 	if reply.Hellos, err = r.hellos(); err != nil {
 		return nil, err
 	}

@@ -222,16 +222,20 @@ func (k *rank) stage(r *runner) (err error) {
 }
 
 // gpuLinkName is linkName for buffers in GPU memory: "cuda" for peer access,
-// "staged" for host memory between ranks of this process, then "tcp".
+// "staged" for host memory between ranks of this process, then "tcp" or "verbs".
 func (r *runner) gpuLinkName() string {
-	var cuda, staged, tcp bool
+	var cuda, staged, apart bool
+	wire := "tcp"
 	for _, k := range r.players() {
 		t := r.team(r.live, k)
 		cuda = cuda || t.Together()
 		for i, g := range t.Global {
 			if t.Node[i] != t.Node[t.Me] {
 				here := k.staged.Here(g)
-				staged, tcp = staged || here, tcp || !here
+				staged, apart = staged || here, apart || !here
+				if !here && k.queues.link != nil {
+					wire = "verbs"
+				}
 			}
 		}
 	}
@@ -239,7 +243,7 @@ func (r *runner) gpuLinkName() string {
 	for _, n := range []struct {
 		is   bool
 		name string
-	}{{cuda, "cuda"}, {staged, "staged"}, {tcp, "tcp"}} {
+	}{{cuda, "cuda"}, {staged, "staged"}, {apart, wire}} {
 		if n.is {
 			names = append(names, n.name)
 		}

@@ -73,7 +73,10 @@ func (r *runner) allocateGPU(c *liveCase, b coordinator.CaseBody) (refused strin
 		r.live = nil
 		return err.Error(), nil
 	}
-	return "", err
+	if err != nil {
+		return "", err
+	}
+	return "", r.registerGPUs()
 }
 
 // grown is what the regions take once each is as large as it must be.

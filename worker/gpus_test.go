@@ -201,3 +201,13 @@ func TestBrokenKernelIsCounted(t *testing.T) {
 		})
 	}
 }
+
+// How far a GPU may be from the network device is NCCL's NCCL_NET_GDR_LEVEL, in
+// words and in the numbers of older versions.
+func TestGDRLevel(t *testing.T) {
+	for set, want := range map[string]string{"": "PXB", "0": "LOC", "1": "PIX", "2": "PXB", "3": "PHB", "4": "SYS", "PIX": "PIX", "SYS": "SYS"} {
+		if got := gdrLevel(set); got != want || !slices.Contains(levels, got) {
+			t.Errorf("%q: %s, want %s", set, got, want)
+		}
+	}
+}

@@ -17,6 +17,7 @@ import (
 
 	"busbw/collectives"
 	"busbw/coordinator"
+	"busbw/worker/gpu"
 )
 
 // open listens on the node's data address and says what this node is.
@@ -83,8 +84,7 @@ func (k *rank) dial(ctx context.Context, r *runner, peers []int, addrs []string)
 		return err
 	}
 	if k.staged != nil {
-		k.staged.Over(k.link)
-		return nil
+		return k.staged.Over(k.link, gpu.Direct{})
 	}
 	k.wire = collectives.NewWire(k.link, r.total())
 	return nil

@@ -20,6 +20,7 @@ type queues struct {
 	old    *rdma.Link   // what link replaces, until all nodes have replaced theirs
 	peers  []int        // of link
 	pair   *rdma.Pair   // of a link test
+	direct direct       // how the device reaches the rank's GPU memory
 }
 
 // mesh is which ranks the cases so far have connected. All nodes see the same
@@ -45,6 +46,9 @@ func (m *mesh) add(r *runner, c *liveCase) (grown bool) {
 		for t.Me = range g {
 			have := m.peers[g[t.Me]]
 			for _, p := range t.Peers(c.Schedule) {
+				if r.stagedHere(g[t.Me], p) {
+					continue
+				}
 				if i, ok := slices.BinarySearch(have, p); !ok {
 					have, grown = slices.Insert(have, i, p), true
 				}
@@ -77,12 +81,16 @@ func (r *runner) reopen(c *liveCase, b coordinator.CaseBody) error {
 			return nil
 		}
 		var err error
-		q.link, err = rdma.NewLink(q.device, rdma.LinkConfig{Rank: k.global, Peers: q.peers, Ring: ringOf(ring, len(q.peers)), Abort: r.abort})
+		q.link, err = rdma.NewLink(q.device, rdma.LinkConfig{Rank: k.global, Peers: q.peers, Ring: ringOf(ring, len(q.peers)), Abort: r.abort, Put: k.put()})
 		if err != nil {
 			return err
 		}
-		k.wire = collectives.NewWire(q.link, r.total())
-		return nil
+		if k.staged == nil {
+			k.wire = collectives.NewWire(q.link, r.total())
+			return nil
+		}
+		k.wire = collectives.NewWire(k.staged, r.total())
+		return k.staged.Over(q.link, k.directTo(q.link))
 	})
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"busbw/collectives"
 	"busbw/coordinator"
+	"busbw/worker/gpu"
 	"busbw/worker/topo"
 )
 
@@ -146,6 +147,9 @@ func (r *runner) stop() {
 	for _, k := range r.ranks {
 		switch {
 		case k.staged != nil:
+			if k.queues.link != nil {
+				k.staged.Over(nil, gpu.Direct{}) // queues close their own
+			}
 			k.staged.Close() // and link, which is under it
 		case k.link != nil:
 			k.link.Close()

@@ -52,6 +52,9 @@ type block struct {
 }
 
 func (b *block) give() {
+	if b == nil {
+		return // a span that went straight from the device
+	}
 	b.mu.Lock()
 	*b.free = append(*b.free, b)
 	b.mu.Unlock()
@@ -108,9 +111,23 @@ type Link struct {
 	all   []*block
 	sent  map[int]*sending // by peer in net
 	in    [2]*block        // for what arrives from net
+	far   [2]*Memory       // instead, where net writes to the device
 	inAt  [2]*Event        // when their last piece had been used
 	turn  int
+	reach Direct
 	piece int
+}
+
+// Direct is how the link to other processes reaches device memory by itself. The
+// zero value: it does not.
+type Direct struct {
+	Reaches  func(span []byte) bool
+	Register func(*Memory) error // makes more memory such
+}
+
+// direct says that a span needs no staging on its way to or from a peer.
+func (l *Link) direct(peer int, p []byte) bool {
+	return l.reach.Reaches != nil && len(p) > 0 && !l.here[peer] && l.reach.Reaches(p)
 }
 
 // sending is what was handed to net for one peer.
@@ -138,8 +155,25 @@ func NewLink(seat *Seat, me int, x *Exchange, here []int, net collectives.Link) 
 	return l, nil
 }
 
-// Over puts the link to other processes under it, which the caller has made.
-func (l *Link) Over(net collectives.Link) { l.net = net }
+// Over puts the link to other processes under it, which the caller has made, in
+// place of one that has drained.
+func (l *Link) Over(net collectives.Link, reach Direct) error {
+	for _, s := range l.sent {
+		for _, b := range s.held {
+			b.give()
+		}
+	}
+	l.net, l.reach, l.sent = net, reach, map[int]*sending{}
+	for i, m := range l.far {
+		if m == nil {
+			continue
+		}
+		if reach.Register == nil || reach.Register(m) != nil {
+			l.far[i] = nil // what was allocated stays with the seat
+		}
+	}
+	return nil
+}
 
 // Here says whether a peer is in the exchange.
 func (l *Link) Here(peer int) bool { return l.here[peer] }
@@ -186,8 +220,20 @@ func (l *Link) fail(peer int, err error) error {
 	return &collectives.LinkError{Rank: l.me, Peer: peer, Link: "cuda, staged", Err: err}
 }
 
-// Send copies the span out of the device and posts it.
+// Send copies the span out of the device and posts it, or posts it as it is.
 func (l *Link) Send(peer int, p []byte) error {
+	if l.direct(peer, p) {
+		if err := l.seat.s.Sync(); err != nil { // the network device knows nothing of queues
+			return l.fail(peer, err)
+		}
+		if err := l.net.Send(peer, p); err != nil {
+			return err
+		}
+		s := l.sending(peer)
+		s.pieces++
+		s.held, s.ends = append(s.held, nil), append(s.ends, s.pieces)
+		return nil
+	}
 	for part := range slices.Chunk(p, l.piece) {
 		b, err := l.take(len(part))
 		if err != nil {
@@ -246,7 +292,7 @@ func (l *Link) WaitSent(peer int, n uint64) error {
 
 // arrive gives the next piece from the peer and what to call when the queue has
 // used it.
-func (l *Link) arrive(peer, n int) (data []byte, used func() error, err error) {
+func (l *Link) arrive(peer, n int, reduce bool) (data []byte, used func() error, err error) {
 	if l.here[peer] {
 		p, err := l.x.line(peer, l.me).take(l.x.abort, l.Poll)
 		if err != nil {
@@ -263,6 +309,17 @@ func (l *Link) arrive(peer, n int) (data []byte, used func() error, err error) {
 	}
 	l.turn ^= 1
 	i := l.turn
+	if reduce && l.reach.Register != nil {
+		if m, err := l.land(i, n); err != nil {
+			return nil, nil, l.fail(peer, err)
+		} else if m != nil {
+			data = m.Span(0, int64(n))
+			if err := l.net.Recv(peer, data); err != nil {
+				return nil, nil, err
+			}
+			return data, func() error { return l.seat.s.Record(l.inAt[i]) }, l.landed(peer)
+		}
+	}
 	if b := l.in[i]; b != nil {
 		if err := l.inAt[i].Sync(); err != nil { // what is in it may still be read
 			return nil, nil, l.fail(peer, err)
@@ -284,10 +341,47 @@ func (l *Link) arrive(peer, n int) (data []byte, used func() error, err error) {
 	return data, func() error { return l.seat.s.Record(l.inAt[i]) }, nil
 }
 
-// Recv copies the next span into the device.
+// land is device memory for the next piece, which net writes to; nil: it does not.
+func (l *Link) land(i, n int) (*Memory, error) {
+	if err := l.inAt[i].Sync(); err != nil { // what is in it may still be read
+		return nil, err
+	}
+	if m := l.far[i]; m == nil || m.Size() < int64(n) {
+		m, err := l.seat.Alloc(int64(max(n, 1<<16)))
+		if err != nil {
+			return nil, err
+		}
+		if l.reach.Register(m) != nil {
+			l.reach.Register = nil // the device takes no more: through host memory, then
+			return nil, l.seat.Free(m)
+		}
+		l.far[i] = m
+	}
+	return l.far[i], nil
+}
+
+// landed makes what the network device has written visible to what is queued
+// next. Where the driver has no call for that, starting work is enough.
+func (l *Link) landed(peer int) error {
+	if err := l.seat.Device.FlushRDMA(); err != nil && !errors.Is(err, notSupported) {
+		return l.fail(peer, err)
+	}
+	return nil
+}
+
+// Recv copies the next span into the device, or has it written there.
 func (l *Link) Recv(peer int, p []byte) error {
+	if l.direct(peer, p) {
+		if err := l.seat.s.Sync(); err != nil { // what was there may still be read
+			return l.fail(peer, err)
+		}
+		if err := l.net.Recv(peer, p); err != nil {
+			return err
+		}
+		return l.landed(peer)
+	}
 	for part := range slices.Chunk(p, l.piece) {
-		data, used, err := l.arrive(peer, len(part))
+		data, used, err := l.arrive(peer, len(part), false)
 		if err != nil {
 			return err
 		}
@@ -307,7 +401,7 @@ func (l *Link) Recv(peer int, p []byte) error {
 func (l *Link) Reduce(peer int, dst, a []byte, k *reduce.Kernels) error {
 	for at := 0; at < len(dst); at += l.piece {
 		n := min(l.piece, len(dst)-at)
-		data, used, err := l.arrive(peer, n)
+		data, used, err := l.arrive(peer, n, true)
 		if err != nil {
 			return err
 		}

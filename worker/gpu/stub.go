@@ -26,6 +26,11 @@ type (
 	Exchange struct{}
 	// Link carries spans of device memory to where the device cannot copy them.
 	Link struct{}
+	// Direct is how the link to other processes reaches device memory by itself.
+	Direct struct {
+		Reaches  func([]byte) bool
+		Register func(*Memory) error
+	}
 )
 
 var errNone = fmt.Errorf("%w: this busbw was built without cgo", ErrAbsent)
@@ -43,13 +48,18 @@ func (q *Seat) Reach(*Device) (bool, string, error)   { return false, "", errNon
 func (q *Seat) Alloc(int64) (*Memory, error)          { return nil, errNone }
 func (q *Seat) Free(*Memory) error                    { return errNone }
 func (q *Seat) Set([]byte, byte) error                { return errNone }
+func (q *Seat) Put(_, _ []byte) error                 { return errNone }
+func (m *Memory) Holds([]byte) bool                   { return false }
+func (m *Memory) Address() uint64                     { return 0 }
+func (m *Memory) Size() int64                         { return 0 }
+func (m *Memory) Export() (int, uint64, error)        { return -1, 0, errNone }
 func (q *Seat) Fill([]byte, []byte) error             { return errNone }
 func (q *Seat) Mark(int32) error                      { return errNone }
 func (q *Seat) After(collectives.Device, int32) error { return errNone }
 func (q *Seat) Drain() error                          { return errNone }
 func (q *Seat) Close() error                          { return errNone }
 func NewExchange(*collectives.Abort) *Exchange        { return nil }
-func (l *Link) Over(collectives.Link)                 {}
+func (l *Link) Over(collectives.Link, Direct) error   { return errNone }
 func (l *Link) Here(int) bool                         { return false }
 func (l *Link) Send(int, []byte) error                { return errNone }
 func (l *Link) WaitSent(int, uint64) error            { return errNone }
