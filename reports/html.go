@@ -17,7 +17,11 @@ var pageParts embed.FS
 // Content-Security-Policy would stop one. Whatever the results say is escaped
 // by html/template for the place where it stands.
 func htmlPage(b *bytes.Buffer, results []Result, _ bool) error {
-	page, err := pageOf(results)
+	return writePage(b, results, Around{})
+}
+
+func writePage(b *bytes.Buffer, results []Result, a Around) error {
+	page, err := pageOf(results, &a)
 	if err != nil {
 		return err
 	}
@@ -47,8 +51,14 @@ func htmlPage(b *bytes.Buffer, results []Result, _ bool) error {
 type page struct {
 	Title   string
 	Verdict verdict
-	Leads   []string // for somebody who has ten seconds
+	Leads   []string    // for somebody who has ten seconds
+	Checks  *pageChecks // nil: none were given
 	Runs    []pageRun
+
+	Topologies []pageTopology
+	Layouts    int      // beyond those that are drawn
+	Odd        []string // what some node has that the others have not
+
 	Charts  bool
 	Style   template.CSS
 	Script  template.JS

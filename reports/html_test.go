@@ -82,13 +82,21 @@ func pages() map[string][]Result {
 			}
 		}
 	}
-	return map[string][]Result{"small": page2x2(), "wrong": wrong, "pairs": append(pairs, page2x2()...), "hostile": hostile, "large": large, "none": nil}
+	return map[string][]Result{"small": page2x2(), "wrong": wrong, "pairs": append(pairs, page2x2()...), "hostile": hostile, "large": large, "none": nil, "checks": nil, "checked": page2x2()}
 }
 
 func TestHTML(t *testing.T) {
 	for name, results := range pages() {
 		var b strings.Builder
-		if err := Render(&b, "html", results); err != nil {
+		var a Around
+		switch name {
+		case "checks", "checked":
+			a = checked()
+		case "hostile":
+			a.Findings = []Finding{{ID: "<b>", Verdict: Fail, Node: `</script><script>alert(1)</script>`, Subject: `"><img src=x onerror=alert(1)>`, Remedy: `<a href="http://x">`}}
+			a.Topologies = []Topology{{Node: `<img src=x>`, NICs: []NIC{{Name: `"><svg onload=alert(1)>`}}, Paths: [][]string{{`<b onclick="x">`}}}}
+		}
+		if err := RenderWith(&b, "html", results, a); err != nil {
 			t.Fatal(name, err)
 		}
 		text := b.String()
@@ -109,7 +117,9 @@ func TestHTML(t *testing.T) {
 			"small":   {"Data right", "Across nodes against inside a node, 64 MiB", "memory bandwidth"},
 			"wrong":   {"Wrong data", "17 wrong elements", "ended the connection", "not settled"},
 			"pairs":   {"Pairs of nodes", `"hosts":["gpu000"`},
-			"hostile": {"&lt;/script&gt;", "Data right"},
+			"hostile": {"&lt;/script&gt;", "1 check failed"},
+			"checks":  {"1 check failed", "reseat or replace the cable", "200 Gb/sec (2X NDR)", "gpu000, gpu004, gpu008, gpu012", "15 nodes, all alike", "NV17", "18 links between two GPUs, 450 GB/s each way"},
+			"checked": {"1 check failed", "Across nodes against inside a node", "How devices are joined"},
 			"large":   {"gpu063", "rank 511 on gpu063"},
 			"none":    {"Nothing measured"},
 		}[name]

@@ -9,14 +9,15 @@ import (
 )
 
 // pageOf turns results into what the page shows.
-func pageOf(results []Result) (*page, error) {
-	p := &page{Title: "busbw report"}
+func pageOf(results []Result, a *Around) (*page, error) {
+	p := &page{Title: "busbw report", Checks: checksOf(a.Findings), Odd: cleaned(a.Odd)}
+	p.Topologies, p.Layouts = topologiesOf(a.Topologies)
 	if len(results) == 0 {
-		p.Verdict = verdict{"warn", "Nothing measured", "The files hold no results."}
+		p.Verdict = judgeWith(verdict{"warn", "Nothing measured", "The files hold no results."}, 0, a)
 		return p, nil
 	}
 	figures := Figures(results)
-	p.Verdict = judge(figures)
+	p.Verdict = judgeWith(judge(figures), len(figures), a)
 	for _, run := range runs(results) {
 		p.Runs = append(p.Runs, runPage(run, len(p.Runs)))
 	}

@@ -35,12 +35,16 @@ func readSide(errs io.Writer, arg string) (s reports.Side, err error) {
 		}
 	}
 	var warnings []string
+	load := func(name string) ([]reports.Result, []string, error) {
+		l, err := imports.Load(name)
+		return l.Results, l.Warnings, err
+	}
 	switch info, serr := os.Stat(path); {
 	case path == "-":
 		if label == "" {
 			s.Label = "stdin"
 		}
-		s.Results, warnings, err = imports.Load("-")
+		s.Results, warnings, err = load("-")
 	case serr == nil && info.IsDir():
 		s.Results, warnings, err = readFolder(path, nil)
 	case serr != nil:
@@ -49,7 +53,7 @@ func readSide(errs io.Writer, arg string) (s reports.Side, err error) {
 			return s, nerr
 		}
 		if ok {
-			s.Results, warnings, err = imports.Load(file)
+			s.Results, warnings, err = load(file)
 			runs := runOf(s.Results, n)
 			if err == nil && len(s.Results) > 0 && len(runs) == 0 {
 				err = fmt.Errorf("%s: it holds fewer than %d runs", file, n)
@@ -59,7 +63,7 @@ func readSide(errs io.Writer, arg string) (s reports.Side, err error) {
 		}
 		fallthrough
 	default:
-		s.Results, warnings, err = imports.Load(path)
+		s.Results, warnings, err = load(path)
 	}
 	for _, w := range warnings {
 		fmt.Fprintln(errs, "busbw: warning:", w)

@@ -27,7 +27,8 @@ type Text struct {
 	Worlds   []World // one for each communicator that ran a test, in order
 	More     int     // worlds beyond maxWorlds, which are not listed
 	Findings []reports.Finding
-	Warnings []string // "name:line: what": what was passed over or is doubtful
+	Around   reports.Around // of busbw check, topo and accept: what is no log
+	Warnings []string       // "name:line: what": what was passed over or is doubtful
 }
 
 // World is one communicator's test: what one call of a test program prints.
@@ -83,25 +84,34 @@ const (
 
 const zstdMagic = 0xFD2FB528 // RFC 8878, 3.1.1; little endian
 
+// Loaded is what a file holds.
+type Loaded struct {
+	Results  []reports.Result
+	Around   reports.Around // findings in a log, or of busbw check; topologies
+	Warnings []string
+}
+
 // Load reads a file of results whatever wrote it: our own records, or another
-// benchmark's text or JSON, plain or zstd; "-" is standard input.
-func Load(name string) (results []reports.Result, warnings []string, err error) {
+// benchmark's text or JSON, plain or zstd; "-" is standard input. It takes what
+// busbw check, topo and accept write as JSON too.
+func Load(name string) (l Loaded, err error) {
 	text, err := File(name, func(r reports.Result) error {
-		if len(results) == 1<<20 {
-			return fmt.Errorf("%s: more than %d results", name, len(results))
+		if len(l.Results) == 1<<20 {
+			return fmt.Errorf("%s: more than %d results", name, len(l.Results))
 		}
-		results = append(results, r)
+		l.Results = append(l.Results, r)
 		return nil
 	})
 	if text != nil {
-		warnings = text.Warnings
+		l.Around, l.Warnings = text.Around, text.Warnings
+		l.Around.Findings = append(l.Around.Findings, text.Findings...)
 		for _, w := range text.Worlds {
 			for _, n := range w.Notes {
-				warnings = append(warnings, w.Run+": "+n)
+				l.Warnings = append(l.Warnings, w.Run+": "+n)
 			}
 		}
 	}
-	return results, warnings, err
+	return l, err
 }
 
 // File is Read for a file, or for standard input where name is "-".
@@ -143,6 +153,9 @@ func Read(r io.Reader, name string, emit func(reports.Result) error) (*Text, err
 	switch kind(head) {
 	case "records":
 		err = s.records(in)
+	case "around":
+		s.Own = true
+		text.Around, err = reports.ReadAround(in, name)
 	case "json":
 		err = s.json(in)
 	default:
@@ -158,6 +171,8 @@ func kind(head []byte) string {
 	switch {
 	case bytes.Contains(t, []byte(`{"format":`)):
 		return "records"
+	case reports.IsAround(t):
+		return "around"
 	case collected(bytes.TrimRight(line, "\r")):
 		return "text"
 	case len(t) > 0 && t[0] == '{', len(t) > 1 && t[0] == '[' && (t[1] == '{' || len(bytes.TrimSpace(line)) == 1):

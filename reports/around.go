@@ -1,0 +1,137 @@
+package reports
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// Around is what is known of nodes beside what they measured.
+type Around struct {
+	Findings   []Finding  // of checks
+	Topologies []Topology // by node
+	Odd        []string   // what a node's topology has that the others have not
+}
+
+// Empty says that nothing is known.
+func (a *Around) Empty() bool { return len(a.Findings)+len(a.Topologies)+len(a.Odd) == 0 }
+
+// Add puts together what several files tell.
+func (a *Around) Add(b Around) {
+	a.Findings = append(a.Findings, b.Findings...)
+	a.Topologies = append(a.Topologies, b.Topologies...)
+	a.Odd = append(a.Odd, b.Odd...)
+}
+
+// maxAround bounds a document of findings: those of some thousand nodes.
+const maxAround = 256 << 20
+
+// IsAround says whether a text begins as the JSON of busbw check, topo and
+// accept does, or may; ReadAround tells.
+func IsAround(head []byte) bool {
+	t := bytes.TrimLeft(head, " \t\r\n")
+	if len(t) == 0 || t[0] != '{' || bytes.HasPrefix(t, []byte(`{"format":`)) {
+		return false
+	}
+	return bytes.Contains(head, []byte(`"findings"`)) || bytes.Contains(head, []byte(`"paths"`)) || bytes.Contains(head, []byte(`"gpus"`)) && bytes.Contains(head, []byte(`"nics"`))
+}
+
+// ReadAround reads the JSON that busbw check, busbw topo and busbw accept
+// write; name stands for it in messages.
+func ReadAround(r io.Reader, name string) (a Around, err error) {
+	text, err := io.ReadAll(io.LimitReader(r, maxAround+1))
+	if err != nil {
+		return a, fmt.Errorf("%s: %w", name, err)
+	}
+	if len(text) > maxAround {
+		return a, fmt.Errorf("%s: more than %d MiB of findings", name, maxAround>>20)
+	}
+	var doc struct {
+		Findings []Finding         `json:"findings"`
+		Set      []Finding         `json:"set"` // of accept: of all nodes together
+		Nodes    []json.RawMessage `json:"nodes"`
+		Odd      []string          `json:"odd"`
+	}
+	if err := json.Unmarshal(text, &doc); err != nil {
+		return a, fmt.Errorf("%s: want what busbw check, topo or accept write as JSON: %w", name, err)
+	}
+	a.Findings, a.Odd = append(doc.Findings, doc.Set...), doc.Odd
+	for i, raw := range doc.Nodes {
+		var node struct {
+			Topology
+			Node     string    `json:"node"`
+			Findings []Finding `json:"findings"`
+		}
+		if err := json.Unmarshal(raw, &node); err != nil {
+			return a, fmt.Errorf("%s: node %d: %w", name, i, err)
+		}
+		for _, f := range node.Findings {
+			if f.Node == "" {
+				f.Node = node.Node
+			}
+			a.Findings = append(a.Findings, f)
+		}
+		if t := node.Topology; len(t.Paths) > 0 || t.NoGPUs != "" || t.NoNICs != "" {
+			if t.Node = node.Node; t.Check() != nil {
+				return a, fmt.Errorf("%s: the topology of node %s: %w", name, printable(node.Node), t.Check())
+			}
+			a.Topologies = append(a.Topologies, t)
+		}
+	}
+	for i := range a.Findings {
+		if !slices.Contains(verdicts, a.Findings[i].Verdict) {
+			return a, fmt.Errorf("%s: finding %d has the verdict %q: want one of %v", name, i, printable(string(a.Findings[i].Verdict)), verdicts)
+		}
+	}
+	if a.Empty() {
+		return a, fmt.Errorf("%s: no finding and no topology in it", name)
+	}
+	return a, nil
+}
+
+// around is every format that has a place for findings and topologies.
+var around = []string{"table", "detail", "html", "junit"}
+
+// RenderWith is Render with what is known of the nodes beside.
+func RenderWith(w io.Writer, name string, results []Result, a Around) error {
+	switch {
+	case a.Empty():
+		return Render(w, name, results)
+	case !slices.Contains(around, name) || name == "junit" && len(results) > 0:
+		return fmt.Errorf("format %s has no place for results and findings of checks: html, table and detail do (junit: findings alone)", name)
+	case name == "html":
+		var b bytes.Buffer
+		if err := writePage(&b, results, a); err != nil {
+			return fmt.Errorf("format html: %w", err)
+		}
+		_, err := w.Write(b.Bytes())
+		return err
+	case len(results) > 0:
+		if err := Render(w, name, results); err != nil {
+			return err
+		}
+		fmt.Fprintln(w)
+	}
+	if len(a.Findings) > 0 {
+		if name == "junit" {
+			return WriteFindings(w, "junit", a.Findings)
+		}
+		shown := slices.DeleteFunc(slices.Clone(a.Findings), func(f Finding) bool { return f.Verdict == Pass || f.Verdict == NA })
+		fmt.Fprintf(w, "checks: %s\n", Tally(a.Findings))
+		if len(shown) > 0 {
+			if err := WriteFindings(w, "table", shown); err != nil {
+				return err
+			}
+		}
+	}
+	for _, t := range a.Topologies {
+		fmt.Fprintf(w, "%s: %d GPUs, %d network adapters; --format html draws how they are joined\n", printable(t.Node), len(t.GPUs), len(t.NICs))
+	}
+	for _, odd := range a.Odd {
+		fmt.Fprintf(w, "odd: %s\n", printable(strings.TrimSpace(odd)))
+	}
+	return nil
+}
