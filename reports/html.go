@@ -136,4 +136,5 @@ type pageTable struct {
 	Caption string
 	Heads   []string
 	Rows    [][]string
+	Words   bool // cells are text, not numbers
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -52,7 +53,7 @@ func checksOf(fs []Finding) *pageChecks {
 	if len(fs) == 0 {
 		return nil
 	}
-	c := &pageChecks{Tally: Tally(fs), Rest: &pageTable{Name: "checks", Label: "All other checks", Caption: "What passed, could not be read, or does not apply.", Heads: []string{"check", "verdict", "node", "subject", "found", "wanted"}}}
+	c := &pageChecks{Tally: Tally(fs), Rest: &pageTable{Name: "checks", Label: "All other checks", Caption: "What passed, could not be read, or does not apply.", Heads: []string{"check", "verdict", "node", "subject", "found", "wanted"}, Words: true}}
 	at := map[string]int{}
 	var same []Finding
 	var nodes [][]string
@@ -121,11 +122,13 @@ func judgeWith(v verdict, results int, a *Around) verdict {
 	if len(a.Findings) == 0 {
 		return v
 	}
-	failed, warned := 0, 0
+	failed, warned, first := 0, 0, ""
 	for _, f := range a.Findings {
 		switch f.Verdict {
 		case Fail:
-			failed++
+			if failed++; failed == 1 {
+				first = strings.TrimPrefix(fmt.Sprintf("%s: %s: %s. ", name(f.Node), printable(f.Subject), printable(f.Got)), ": ")
+			}
 		case Warn:
 			warned++
 		}
@@ -133,13 +136,13 @@ func judgeWith(v verdict, results int, a *Around) verdict {
 	what := fmt.Sprintf("Checks: %s.", Tally(a.Findings))
 	switch {
 	case results == 0 && failed > 0:
-		return verdict{"bad", fmt.Sprintf("%d check%s failed", failed, plural(failed)), what}
+		return verdict{"bad", fmt.Sprintf("%d check%s failed", failed, plural(failed)), first + what}
 	case results == 0 && Worst(a.Findings) == Pass:
 		return verdict{"good", "Checks pass", what}
 	case results == 0:
 		return verdict{"warn", "No check failed", what}
 	case failed > 0 && v.Class != "bad":
-		return verdict{"bad", fmt.Sprintf("%d check%s failed", failed, plural(failed)), what + " " + v.Why}
+		return verdict{"bad", fmt.Sprintf("%d check%s failed", failed, plural(failed)), first + what + " " + v.Why}
 	case warned > 0 && v.Class == "good":
 		return verdict{"warn", fmt.Sprintf("%s; %d check%s warn%s", v.Word, warned, plural(warned), map[bool]string{true: "s"}[warned == 1]), v.Why + " " + what}
 	}
@@ -213,14 +216,24 @@ func topologyPage(t *Topology) (p pageTopology) {
 		return p
 	}
 	p.Devices = names
+	most := 0 // NVLinks between two GPUs
+	for _, row := range t.Paths {
+		for _, way := range row {
+			most = max(most, links(way))
+		}
+	}
 	for i, row := range t.Paths {
 		line := pagePath{Device: names[i]}
 		for _, way := range row {
-			line.Cells = append(line.Cells, pageCell{wayClass(way), name(way)})
+			class := wayClass(way)
+			if n := links(way); n > 0 && n < most {
+				class = "far"
+			}
+			line.Cells = append(line.Cells, pageCell{class, name(way)})
 		}
 		p.Rows = append(p.Rows, line)
 	}
-	near := &pageTable{Caption: "For each GPU: where its rank's threads and its traffic belong.", Heads: []string{"GPU", "nearest adapter", "way", "CPUs"}}
+	near := &pageTable{Caption: "For each GPU: where its rank's threads and its traffic belong.", Heads: []string{"GPU", "nearest adapter", "way", "CPUs"}, Words: true}
 	for _, u := range t.Use {
 		var nics []string
 		for _, k := range u.NICs {
@@ -261,6 +274,15 @@ func cleaned(all []string) (out []string) {
 	return out
 }
 
+// links is the number of NVLinks of a way, 0 where it is another.
+func links(way string) int {
+	n, err := strconv.Atoi(strings.TrimPrefix(way, "NV"))
+	if err != nil || !strings.HasPrefix(way, "NV") {
+		return 0
+	}
+	return n
+}
+
 // wayClass is how far a way is, in the words of nvidia-smi topo -m.
 func wayClass(way string) string {
 	switch {
@@ -273,7 +295,7 @@ func wayClass(way string) string {
 	case way == "PHB", way == "NODE":
 		return "mid"
 	case way == "SYS":
-		return "far"
+		return "sys"
 	}
 	return "none"
 }
