@@ -122,7 +122,7 @@ func (d *Device) adaptive() bool {
 
 // hello is what every connection of the device has in common.
 func (d *Device) hello(from, to int) Hello {
-	return Hello{From: int32(from), To: int32(to), LinkLayer: uint8(d.port.link_layer), MTU: uint8(d.port.active_mtu), LID: uint16(d.port.lid), GIDIndex: uint8(d.GID.Index), GID: d.GID.Raw}
+	return Hello{From: int32(from), To: int32(to), LinkLayer: uint8(d.port.link_layer), MTU: uint8(d.port.active_mtu), LID: uint16(d.port.lid), GIDIndex: uint8(d.GID.Index), Reads: uint8(min(max(d.attr.max_qp_rd_atom, 0), 255)), GID: d.GID.Raw}
 }
 
 // Event is the next asynchronous event that waits, or nil. It may be called

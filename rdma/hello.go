@@ -15,6 +15,7 @@ type Hello struct {
 	MTU       uint8  // 1 … 5: 256 … 4096 bytes
 	LID       uint16 // InfiniBand
 	GIDIndex  uint8  // of the sender's table: for the record
+	Reads     uint8  // most RDMA reads that may be under way on a queue pair, to and from it
 	GID       [16]byte
 	Chunk     uint32 // most bytes of one message
 	Window    uint32 // most messages that may be under way
@@ -38,7 +39,7 @@ func (h Hello) Encode() []byte {
 	b := make([]byte, 0, helloFixed+8*len(h.QPs))
 	b = le.AppendUint32(b, helloMagic)
 	b = le.AppendUint32(le.AppendUint32(b, uint32(h.From)), uint32(h.To))
-	b = le.AppendUint16(append(b, h.LinkLayer, h.MTU, h.GIDIndex, 0), h.LID)
+	b = le.AppendUint16(append(b, h.LinkLayer, h.MTU, h.GIDIndex, h.Reads), h.LID)
 	b = append(b, h.GID[:]...)
 	b = le.AppendUint32(le.AppendUint32(b, h.Chunk), h.Window)
 	b = le.AppendUint64(le.AppendUint64(b, h.Addr), h.Size)
@@ -60,7 +61,7 @@ func ParseHello(b []byte) (Hello, error) {
 		return h, fmt.Errorf("connection data begins with %#x, not %#x: another version of busbw?", m, uint32(helloMagic))
 	}
 	h.From, h.To = int32(le.Uint32(b[4:])), int32(le.Uint32(b[8:]))
-	h.LinkLayer, h.MTU, h.GIDIndex, h.LID = b[12], b[13], b[14], le.Uint16(b[16:])
+	h.LinkLayer, h.MTU, h.GIDIndex, h.Reads, h.LID = b[12], b[13], b[14], b[15], le.Uint16(b[16:])
 	copy(h.GID[:], b[18:])
 	h.Chunk, h.Window = le.Uint32(b[34:]), le.Uint32(b[38:])
 	h.Addr, h.Size, h.RKey = le.Uint64(b[42:]), le.Uint64(b[50:]), le.Uint32(b[58:])

@@ -7,7 +7,7 @@ import (
 )
 
 func someHello() Hello {
-	return Hello{From: 3, To: 5, LinkLayer: 2, MTU: 5, GIDIndex: 3, LID: 9, GID: [16]byte{10: 0xff, 11: 0xff, 12: 10, 15: 1}, Chunk: 65536, Window: 64, Addr: 1 << 40, Size: 1 << 20, RKey: 77, QPs: []QPStart{{17, 100}, {18, 1<<24 - 1}}}
+	return Hello{From: 3, To: 5, LinkLayer: 2, MTU: 5, GIDIndex: 3, Reads: 16, LID: 9, GID: [16]byte{10: 0xff, 11: 0xff, 12: 10, 15: 1}, Chunk: 65536, Window: 64, Addr: 1 << 40, Size: 1 << 20, RKey: 77, QPs: []QPStart{{17, 100}, {18, 1<<24 - 1}}}
 }
 
 func TestHello(t *testing.T) {

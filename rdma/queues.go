@@ -103,7 +103,7 @@ func (q *queues) connect(i int, mine, peer Hello, lane int, mtu uint8) error {
 		dest_qpn: C.uint32_t(peer.QPs[lane].Num), rq_psn: C.uint32_t(peer.QPs[lane].PSN), sq_psn: C.uint32_t(p.start.PSN),
 		dlid: C.uint16_t(peer.LID), port: C.uint8_t(d.Rail.Port.Num), mtu: C.uint8_t(mtu), sgid_index: C.uint8_t(d.GID.Index),
 		sl: C.uint8_t(d.Settings.SL), tclass: C.uint8_t(d.Settings.TrafficClass), timeout: C.uint8_t(d.Settings.Timeout), retries: C.uint8_t(d.Settings.Retries),
-		reads: C.uint8_t(min(16, int(d.attr.max_qp_rd_atom))), // perftest's default
+		reads: C.uint8_t(min(mine.Reads, peer.Reads)), // what both devices can, as perftest does
 	}
 	// A global route is what RoCE always has, and InfiniBand needs between subnets.
 	if !d.infiniband() || [8]byte(mine.GID[:8]) != [8]byte(peer.GID[:8]) {
