@@ -26,7 +26,7 @@ func settings() []setting {
 		{"NCCL_NSOCKS_PERTHREAD", "1", "sockets of each such thread; the product is at most 64", within(1, 16)},
 		{"NCCL_SHM_DISABLE", "0", "1: ranks of one node use sockets or queue pairs too", oneOf("0", "1")},
 		{"NCCL_P2P_DISABLE", "0", "1: GPUs of a node do not reach each other's memory", oneOf("0", "1")},
-		{"NCCL_P2P_LEVEL", "", "farthest path on which they do: LOC, NVL, PIX, PXB, PHB, SYS (or 0 to 5)", oneOf("", "LOC", "NVL", "PIX", "PXB", "PHB", "SYS", "0", "1", "2", "3", "4", "5")},
+		{"NCCL_P2P_LEVEL", "", "farthest path on which they do: LOC, NVL, PIX, PXB, PHB, SYS (or 0 to 5; not set: PXB)", oneOf("", "LOC", "NVL", "PIX", "PXB", "PHB", "SYS", "0", "1", "2", "3", "4", "5")},
 		{"NCCL_NET_GDR_LEVEL", "PXB", "farthest path between GPU and RDMA device on which that reaches GPU memory: LOC (never), PIX, PXB, PHB, SYS (or 0 to 4)", oneOf("LOC", "PIX", "PXB", "PHB", "SYS", "0", "1", "2", "3", "4")},
 		// Package rdma reads and checks these; a test pins that it has the same.
 		{"NCCL_IB_DISABLE", "0", "1: no RDMA between nodes", nil},

@@ -123,15 +123,11 @@ func (r *runner) farGPUs() func(*rank) string {
 		info := k.seat.Device.Info
 		g := slices.IndexFunc(t.GPUs, func(g reports.GPU) bool { return gpu.SamePCI(g.PCI, info.PCI) })
 		n := slices.IndexFunc(t.NICs, func(n reports.NIC) bool { return n.Name == k.queues.device.Rail.HCA.Name })
-		path := "not known"
+		path := unknownPath
 		if g >= 0 && n >= 0 {
 			path = t.Paths[g][len(t.GPUs)+n]
 		}
-		level := slices.Index(levels, path)
-		if level < 0 {
-			level = len(levels) - 1 // as NCCL: what cannot be seen is far
-		}
-		if at < 0 || level > at {
+		if distance(path) > at {
 			return fmt.Sprintf("the path between GPU %d and %s is %s, beyond NCCL_NET_GDR_LEVEL=%s", info.Ordinal, k.queues.device.Rail.HCA.Name, path, gdrLevel(set))
 		}
 		return ""

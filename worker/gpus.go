@@ -90,11 +90,11 @@ func (r *runner) findIslands() (islands []int, notes []string, err error) {
 // apart says why two local ranks do not reach each other's memory; "": they do.
 func (r *runner) apart(i, j int, may func(a, b gpu.Info) string) (string, error) {
 	a, b := r.gpus.own[i], r.gpus.own[j]
+	if a.Ordinal == b.Ordinal {
+		return "", nil // to NCCL, too, the way is shorter than any that is switched off
+	}
 	if r.plan.Settings["NCCL_P2P_DISABLE"] == "1" {
 		return "NCCL_P2P_DISABLE=1", nil
-	}
-	if a.Ordinal == b.Ordinal {
-		return "", nil
 	}
 	if why := may(a, b); why != "" {
 		return why, nil
@@ -112,33 +112,46 @@ func (r *runner) apart(i, j int, may func(a, b gpu.Info) string) (string, error)
 
 // levels are NCCL_P2P_LEVEL's words, nearest first, and the numbers that older
 // versions of NCCL had for them (NCCL user guide, env.rst).
-var levels = []string{"LOC", "NVL", "PIX", "PXB", "PHB", "NODE", "SYS"}
+var levels = []string{"LOC", "NVL", "PIX", "PXB", "PHB", "SYS"}
 
-// pathsAllowed is what NCCL_P2P_LEVEL says of two GPUs: why not, or "".
+// distance is a path's place in levels. To NCCL the bridges of one NUMA node,
+// NODE, are one host bridge (src/graph/paths.cc); what cannot be seen is far.
+func distance(path string) int {
+	switch {
+	case path == "NODE":
+		path = "PHB"
+	case strings.HasPrefix(path, "NV"):
+		path = "NVL"
+	}
+	if at := slices.Index(levels, path); at >= 0 {
+		return at
+	}
+	return len(levels) - 1
+}
+
+// pathsAllowed is what NCCL_P2P_LEVEL says of two GPUs: why not, or "". Without
+// it NCCL goes as far as PXB: no processor lies between them. A path that is not
+// known is then left to the driver, which offers peer access or does not.
 func (r *runner) pathsAllowed() func(a, b gpu.Info) string {
 	set := r.plan.Settings["NCCL_P2P_LEVEL"]
-	if set == "" {
-		return func(gpu.Info, gpu.Info) string { return "" }
+	level, said := "PXB", "NCCL_P2P_LEVEL is PXB where it is not set"
+	if set != "" {
+		level, said = set, "NCCL_P2P_LEVEL="+set
 	}
-	level := set
 	if old := []string{"LOC", "PIX", "PXB", "PHB", "SYS", "SYS"}; level[0] >= '0' && level[0] <= '5' {
 		level = old[level[0]-'0']
 	}
 	known, none := localGPUs(r.root)
-	t := topo.Read("", r.root, known, none)
+	return pathRule(topo.Read("", r.root, known, none), level, said, set == "")
+}
+
+func pathRule(t reports.Topology, level, said string, unset bool) func(a, b gpu.Info) string {
 	return func(a, b gpu.Info) string {
 		word := pathBetween(t, a.PCI, b.PCI)
-		at := slices.Index(levels, word)
-		if strings.HasPrefix(word, "NV") {
-			at = slices.Index(levels, "NVL")
+		if unset && (word == unknownPath || word == "?") || distance(word) <= slices.Index(levels, level) {
+			return ""
 		}
-		if at < 0 {
-			at = len(levels) - 1 // as NCCL: what cannot be seen is far
-		}
-		if at > slices.Index(levels, level) {
-			return fmt.Sprintf("NCCL_P2P_LEVEL=%s and the path between them is %s", set, word)
-		}
-		return ""
+		return fmt.Sprintf("%s and the path between them is %s", said, word)
 	}
 }
 
@@ -150,8 +163,10 @@ func pathBetween(t reports.Topology, a, b string) string {
 	if i, j := find(a), find(b); i >= 0 && j >= 0 {
 		return t.Paths[i][j]
 	}
-	return "not known"
+	return unknownPath
 }
+
+const unknownPath = "not known"
 
 // sit takes a rank's place on its GPU, on the rank's thread, which moves to the
 // processors next to it.
