@@ -65,7 +65,11 @@ func MemoryBandwidth(threads int, d time.Duration) (Rate, error) {
 	if err := failed.Err(); err != nil {
 		return Rate{}, err
 	}
-	return Rate{best, fmt.Sprintf("copy by %d thread(s), read plus write, %d MiB", threads, int64(2*threads)*each>>20)}, nil
+	who := "one thread"
+	if threads != 1 {
+		who = fmt.Sprintf("%d threads", threads)
+	}
+	return Rate{best, fmt.Sprintf("copy by %s, read plus write, %d MiB", who, int64(2*threads)*each>>20)}, nil
 }
 
 // windows is how many parts of a limit's measuring time are looked at apart.

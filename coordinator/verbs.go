@@ -259,7 +259,11 @@ func railRate(rails []Rail, mtu int) (gbps float64, how string) {
 		}
 		gbps += *r.LineGBps * payload(r.Layer, mtu)
 	}
-	return gbps, fmt.Sprintf("rate of %d RDMA port(s) × %.1f %% payload at MTU %d", len(seen), 100*payload(rails[0].Layer, mtu), mtu)
+	ports := "one RDMA port"
+	if len(seen) != 1 {
+		ports = fmt.Sprintf("%d RDMA ports", len(seen))
+	}
+	return gbps, fmt.Sprintf("rate of %s × %.1f %% payload at MTU %d", ports, 100*payload(rails[0].Layer, mtu), mtu)
 }
 
 // payload is the share of the wire that data gets in long RC writes. A packet

@@ -145,7 +145,7 @@ func TestRailRate(t *testing.T) {
 	if g, _ := railRate([]Rail{eth, eth}, 4096); math.Abs(g-49.0) > 0.05 {
 		t.Errorf("one RoCE port: %.2f GB/s, want 49.0", g)
 	}
-	if g, how := railRate([]Rail{rail("a:1", "InfiniBand", 4096, 50), rail("b:1", "InfiniBand", 4096, 25)}, 2048); math.Abs(g-75*2048/2074.0) > 1e-9 || !strings.Contains(how, "2 RDMA port(s) × 98.7 % payload at MTU 2048") {
+	if g, how := railRate([]Rail{rail("a:1", "InfiniBand", 4096, 50), rail("b:1", "InfiniBand", 4096, 25)}, 2048); math.Abs(g-75*2048/2074.0) > 1e-9 || !strings.Contains(how, "2 RDMA ports × 98.7 % payload at MTU 2048") {
 		t.Errorf("two InfiniBand ports: %.2f GB/s, %s", g, how)
 	}
 	if g, what := railRate([]Rail{{Name: "rxe0:1", Layer: "Ethernet", MTU: 4096}}, 4096); g != 0 || what != "rxe0:1" {

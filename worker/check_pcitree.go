@@ -2,7 +2,6 @@ package worker
 
 import (
 	"encoding/binary"
-	"io/fs"
 	"path"
 	"slices"
 	"strconv"
@@ -10,6 +9,7 @@ import (
 
 	"busbw/rdma"
 	"busbw/worker/judge"
+	"busbw/worker/topo"
 )
 
 const pciDir = "sys/bus/pci/devices"
@@ -48,17 +48,16 @@ func (s *survey) readPCI() []judge.PCI {
 		switch {
 		case nic:
 			kind = judge.NIC
-		case gpu || s.isGPU(addr):
+		case gpu || topo.ReadDevice(s.Root, addr).Accelerates():
 			kind = judge.GPU
 		default:
 			continue
 		}
-		if s.has(path.Join(pciDir, addr, "physfn")) {
-			continue // a virtual function has no link of its own
+		if topo.Virtual(s.Root, addr) {
+			continue // it has no link of its own
 		}
-		d := s.readDevice(addr, kind)
+		d := s.readDevice(topo.ReadDevice(s.Root, addr), kind)
 		d.PortGbps, d.Busy = rate, busy[addr]
-		d.Path = s.above(addr)
 		for _, b := range d.Path {
 			if !slices.Contains(bridges, b) {
 				bridges = append(bridges, b)
@@ -67,60 +66,20 @@ func (s *survey) readPCI() []judge.PCI {
 		out = append(out, d)
 	}
 	for _, b := range bridges {
-		d := s.readDevice(b, judge.Bridge)
-		d.Path = s.above(b)
-		out = append(out, d)
+		out = append(out, s.readDevice(topo.ReadDevice(s.Root, b), judge.Bridge))
 	}
 	return out
 }
 
-// isGPU: display (03) and processing (12) classes of the vendors whose GPUs
-// take part in collectives; a server's console adapter is neither's.
-func (s *survey) isGPU(addr string) bool {
-	class, vendor := s.word(pciDir+"/"+addr, "class"), s.word(pciDir+"/"+addr, "vendor")
-	return (strings.HasPrefix(class, "0x03") || strings.HasPrefix(class, "0x12")) && (vendor == "0x10de" || vendor == "0x1002")
-}
-
-// above are the bridges from the root port down to the device's parent, from
-// the link that sysfs keeps: ../../../devices/pci0000:00/0000:00:01.0/0000:01:00.0.
-func (s *survey) above(addr string) []string {
-	to, err := fs.ReadLink(s.Root, path.Join(pciDir, addr))
-	if err != nil {
-		return nil
-	}
-	var out []string
-	for p := range strings.SplitSeq(to, "/") {
-		if len(p) >= 12 && strings.Count(p, ":") == 2 && p != addr {
-			out = append(out, p)
-		}
-	}
-	return out
-}
-
-func (s *survey) readDevice(addr string, kind judge.Kind) judge.PCI {
-	dir := path.Join(pciDir, addr)
-	d := judge.PCI{Origin: judge.Origin("/" + dir), Addr: addr, Kind: kind}
-	d.Speed, d.MaxSpeed = gts(s.word(dir, "current_link_speed")), gts(s.word(dir, "max_link_speed"))
-	d.Width, d.MaxWidth = lanes(s.word(dir, "current_link_width")), lanes(s.word(dir, "max_link_width"))
+// readDevice adds what checks alone want to know of a PCI function to what the
+// topology reads.
+func (s *survey) readDevice(t topo.Device, kind judge.Kind) judge.PCI {
+	dir := path.Join(pciDir, t.Address)
+	d := judge.PCI{Origin: judge.Origin("/" + dir), Addr: t.Address, Kind: kind, Path: t.Bridges()}
+	d.Speed, d.MaxSpeed, d.Width, d.MaxWidth = t.Now.GTs, t.Max.GTs, t.Now.Lanes, t.Max.Lanes
 	d.Fatal, d.NonFatal, d.Correctable = s.aer(dir, "aer_dev_fatal", "TOTAL_ERR_FATAL"), s.aer(dir, "aer_dev_nonfatal", "TOTAL_ERR_NONFATAL"), s.aer(dir, "aer_dev_correctable", "TOTAL_ERR_COR")
 	readConfig(&d, []byte(s.text(path.Join(dir, "config"))))
 	return d
-}
-
-// gts reads "16.0 GT/s PCIe"; 0 for "Unknown".
-func gts(s string) float64 {
-	s, _, _ = strings.Cut(s, " ")
-	v, _ := strconv.ParseFloat(s, 64)
-	return v
-}
-
-// lanes reads "16"; 255 and 0 are no width.
-func lanes(s string) int {
-	n, _ := strconv.Atoi(s)
-	if n > 32 {
-		return 0
-	}
-	return n
 }
 
 // aer is the total of a file of error counts.

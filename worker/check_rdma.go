@@ -11,6 +11,7 @@ import (
 	"busbw/rdma"
 	"busbw/reports"
 	"busbw/worker/judge"
+	"busbw/worker/topo"
 )
 
 // tail is the last n bytes of a stream.
@@ -51,7 +52,7 @@ func (s *survey) none(id string) []reports.Finding {
 func (s *survey) cards() (out []string) {
 	for _, addr := range s.names(pciDir) {
 		dir := pciDir + "/" + addr
-		if s.word(dir, "vendor") == "0x15b3" && strings.HasPrefix(s.word(dir, "class"), "0x02") && !s.has(dir+"/physfn") && len(out) < 16 {
+		if s.word(dir, "vendor") == "0x15b3" && strings.HasPrefix(s.word(dir, "class"), "0x02") && !topo.Virtual(s.Root, addr) && len(out) < 16 {
 			out = append(out, addr)
 		}
 	}

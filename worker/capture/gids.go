@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/netip"
 	"regexp"
-	"strconv"
 	"strings"
 
 	"busbw/rdma"
@@ -69,7 +68,7 @@ func readGIDs(s section) []judge.GIDs {
 	layer := ""
 	for _, l := range s.lines {
 		if m := gidEnv.FindStringSubmatch(l); m != nil {
-			chosen, _ = strconv.Atoi(m[1])
+			chosen = whole(m[1])
 		}
 		if m := deviceLine.FindStringSubmatch(l); m != nil {
 			device, cur, layer = m[1]+m[2]+m[4], nil, ""
@@ -83,7 +82,7 @@ func readGIDs(s section) []judge.GIDs {
 		switch {
 		case devGID.MatchString(l):
 			m := devGID.FindStringSubmatch(l)
-			i, _ := strconv.Atoi(m[1])
+			i := whole(m[1])
 			if cur == nil || i <= last {
 				subject := device + " port " + port
 				if device == "" {
@@ -99,11 +98,11 @@ func readGIDs(s section) []judge.GIDs {
 			m := sysGID.FindStringSubmatch(l)
 			t := g.at(m[1]+" port "+m[2], judge.Origin("/sys/class/infiniband/"+m[1]+"/ports/"+m[2]))
 			if m[3] != "" {
-				i, _ := strconv.Atoi(m[3])
+				i := whole(m[3])
 				add(t, i, m[5], "")
 				continue
 			}
-			i, _ := strconv.Atoi(m[4])
+			i := whole(m[4])
 			for k := range t.Rows {
 				if t.Rows[k].Index == i {
 					t.Rows[k].Type = gidType(m[5])
@@ -111,7 +110,7 @@ func readGIDs(s section) []judge.GIDs {
 			}
 		case showGID.MatchString(l):
 			m := showGID.FindStringSubmatch(l)
-			i, _ := strconv.Atoi(m[3])
+			i := whole(m[3])
 			add(g.at(m[1]+" port "+m[2], "show_gids"), i, m[4], m[6])
 		}
 	}

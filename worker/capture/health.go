@@ -3,7 +3,6 @@ package capture
 import (
 	"fmt"
 	"regexp"
-	"strconv"
 	"strings"
 
 	"busbw/reports"
@@ -50,8 +49,8 @@ func readHealth(s section) []reports.Finding {
 		switch {
 		case expected.MatchString(m[2]):
 			b := expected.FindStringSubmatch(m[2])
-			want, _ := strconv.ParseFloat(b[1], 64)
-			got, _ := strconv.ParseFloat(b[2], 64)
+			want := decimal(b[1])
+			got := decimal(b[2])
 			f.Got, f.Want = b[2]+" GB/s", b[1]+" GB/s"
 			if got > 0 && want/got > 5 {
 				f.Verdict = reports.Unknown
@@ -64,8 +63,8 @@ func readHealth(s section) []reports.Finding {
 			}
 		case lessThan.MatchString(m[2]):
 			b := lessThan.FindStringSubmatch(m[2])
-			want, _ := strconv.ParseFloat(b[2], 64)
-			got, _ := strconv.ParseFloat(b[1], 64)
+			want := decimal(b[2])
+			got := decimal(b[1])
 			f.Got, f.Want = b[1]+" GB/s", b[2]+" GB/s"
 			if got > want/2 {
 				f.Verdict = reports.Unknown

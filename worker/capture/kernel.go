@@ -3,7 +3,6 @@ package capture
 import (
 	"fmt"
 	"regexp"
-	"strconv"
 	"strings"
 
 	"busbw/reports"
@@ -66,7 +65,7 @@ func Kernel(text, node string, from judge.Origin) (out []reports.Finding, releva
 			continue
 		}
 		if m := xidLine.FindStringSubmatch(line); m != nil {
-			code, _ := strconv.Atoi(m[2])
+			code := whole(m[2])
 			xs = append(xs, judge.Xid{PCI: strings.ToLower(pciAddr.FindString(m[1])), Code: code, Line: shorten(line)})
 			continue
 		}

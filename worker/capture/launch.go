@@ -48,7 +48,7 @@ func readLaunch(s section) []reports.Finding {
 			}
 		}
 		if m := procName.FindStringSubmatch(l); m != nil {
-			first, _ = strconv.Atoi(m[1])
+			first = whole(m[1])
 		}
 		if m := exitCode.FindStringSubmatch(l); m != nil {
 			code = m[1]

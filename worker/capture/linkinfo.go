@@ -2,7 +2,6 @@ package capture
 
 import (
 	"regexp"
-	"strconv"
 	"strings"
 
 	"busbw/reports"
@@ -33,11 +32,11 @@ func readLinkInfo(s section) []reports.Finding {
 			continue
 		}
 		lane := judge.Lane{Origin: "iblinkinfo", From: from, Switch: isSwitch, Guid: m[1], To: strings.TrimSpace(m[7]), Could: strings.TrimSpace(could.FindString(m[8]))}
-		lane.LID, _ = strconv.Atoi(m[2])
-		lane.Port, _ = strconv.Atoi(m[3])
+		lane.LID = whole(m[2])
+		lane.Port = whole(m[3])
 		if f := linkForm.FindStringSubmatch(m[4]); f != nil {
-			lane.Width, _ = strconv.Atoi(f[1])
-			lane.Gbps, _ = strconv.ParseFloat(f[2], 64)
+			lane.Width = whole(f[1])
+			lane.Gbps = decimal(f[2])
 			lane.State, lane.Phys = f[3], f[4]
 		} else if f := linkDown.FindStringSubmatch(m[4]); f != nil {
 			lane.State, lane.Phys = f[1], f[2]

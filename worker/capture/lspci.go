@@ -68,7 +68,7 @@ func readPCI(s section) []reports.Finding {
 		if m := sysPCI.FindStringSubmatch(l); m != nil {
 			d := t.at(m[1], judge.Origin("/sys/bus/pci/devices/"+m[1]))
 			v := strings.Fields(m[3])[0]
-			f, _ := strconv.ParseFloat(v, 64)
+			f := decimal(v)
 			switch {
 			case strings.HasSuffix(m[2], "width") && f > 32:
 			case m[2] == "current_link_speed":
@@ -114,8 +114,8 @@ func (t *tree) link(d *judge.PCI, which, text string) {
 	if sp == nil || w == nil {
 		return
 	}
-	speed, _ := strconv.ParseFloat(sp[1], 64)
-	width, _ := strconv.Atoi(w[1])
+	speed := decimal(sp[1])
+	width := whole(w[1])
 	if which == "Cap" {
 		d.MaxSpeed, d.MaxWidth = speed, width
 		return
@@ -136,7 +136,7 @@ func (t *tree) rest(d *judge.PCI, l string) {
 		d.ACSDenied = true
 	}
 	if m := payload.FindStringSubmatch(l); m != nil {
-		n, _ := strconv.Atoi(m[1])
+		n := whole(m[1])
 		if strings.Contains(l, "DevCap") {
 			d.MaxPayload = n
 		} else {
@@ -144,7 +144,7 @@ func (t *tree) rest(d *judge.PCI, l string) {
 		}
 	}
 	if m := readReq.FindStringSubmatch(l); m != nil {
-		d.ReadReq, _ = strconv.Atoi(m[1])
+		d.ReadReq = whole(m[1])
 	}
 	if i := strings.Index(l, "RlxdOrd"); i >= 0 && i+7 < len(l) {
 		on := l[i+7] == '+'

@@ -86,7 +86,7 @@ func moduleField(m *judge.Module, key, v string) bool {
 		}
 		if m.Gbps = judge.SpeedGbps(strings.TrimSpace(v)); m.Gbps == 0 {
 			if e := ethSpeed.FindStringSubmatch(v); e != nil {
-				m.Gbps, _ = strconv.ParseFloat(e[1], 64)
+				m.Gbps = decimal(e[1])
 			}
 		}
 	case name == "width":

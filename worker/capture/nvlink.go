@@ -46,7 +46,7 @@ func readNVLinks(s section) []reports.Finding {
 	seen := false
 	for _, l := range s.lines {
 		if m := gpuHead.FindStringSubmatch(l); m != nil {
-			n, _ := strconv.Atoi(m[1])
+			n := whole(m[1])
 			cur = at(n, m[2])
 			continue
 		}
@@ -57,18 +57,18 @@ func readNVLinks(s section) []reports.Finding {
 			cut[cur.Index] = true
 		}
 		if m := linkState.FindStringSubmatch(l); m != nil {
-			n, _ := strconv.Atoi(m[1])
+			n := whole(m[1])
 			x := link(n)
 			up := m[3] != ""
 			x.Up = &up
 			if up {
-				f, _ := strconv.ParseFloat(m[3], 64)
+				f := decimal(m[3])
 				x.GBps = &f
 			}
 			seen = true
 		}
 		if m := linkError.FindStringSubmatch(l); m != nil {
-			n, _ := strconv.Atoi(m[1])
+			n := whole(m[1])
 			v, _ := strconv.ParseUint(m[3], 10, 64)
 			x := link(n)
 			if x.Errors == nil {

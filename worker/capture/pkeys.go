@@ -36,20 +36,20 @@ func readPKeys(s section) []reports.Finding {
 	chosen, tested, line := -1, -1, ""
 	for _, l := range s.lines {
 		if m := sysPKey.FindStringSubmatch(l); m != nil {
-			i, _ := strconv.Atoi(m[3])
+			i := whole(m[3])
 			at(m[1]+" port "+m[2], judge.Origin("/sys/class/infiniband/"+m[1]+"/ports/"+m[2])).Keys[i] = key(m[4])
 		} else if m := namedPKey.FindStringSubmatch(l); m != nil {
 			t := at(m[1], "message")
 			t.Keys[len(t.Keys)] = key(m[2])
 		} else if m := devPKey.FindStringSubmatch(l); m != nil {
-			i, _ := strconv.Atoi(m[1])
+			i := whole(m[1])
 			at("port", "table").Keys[i] = key(m[2])
 		}
 		if m := pkeyEnv.FindStringSubmatch(l); m != nil {
-			chosen, _ = strconv.Atoi(m[1])
+			chosen = whole(m[1])
 		}
 		if m := pkeyIndex.FindStringSubmatch(l); m != nil {
-			tested, _ = strconv.Atoi(m[1])
+			tested = whole(m[1])
 			line = l
 		}
 	}

@@ -49,14 +49,14 @@ func collectPorts(s section) *ports {
 	var cur *judge.Port
 	for _, l := range s.lines {
 		if m := sysPort.FindStringSubmatch(l); m != nil {
-			n, _ := strconv.Atoi(m[2])
+			n := whole(m[2])
 			if sysFields[m[3]] {
 				set(p.at(m[1], n, judge.Origin("/sys/class/infiniband/"+m[1]+"/ports/"+m[2])), m[3], m[4])
 			}
 			continue
 		}
 		if m := rdmaLink.FindStringSubmatch(l); m != nil {
-			n, _ := strconv.Atoi(m[2])
+			n := whole(m[2])
 			x := p.at(m[1], n, "rdma link")
 			set(x, "state", m[3])
 			set(x, "physstate", m[4])
@@ -74,7 +74,7 @@ func collectPorts(s section) *ports {
 				from = "ibv_devinfo"
 			default:
 				from = "ibstatus"
-				n, _ := strconv.Atoi(m[3])
+				n := whole(m[3])
 				cur = p.at(device, max(n, 1), from)
 			}
 			continue
@@ -83,7 +83,7 @@ func collectPorts(s section) *ports {
 			continue
 		}
 		if m := portLine.FindStringSubmatch(l); m != nil {
-			n, _ := strconv.Atoi(m[1])
+			n := whole(m[1])
 			cur = p.at(device, n, from)
 			continue
 		}
@@ -131,18 +131,18 @@ func set(p *judge.Port, key, v string) {
 		p.Phys = stateOf(v, []string{"sleep", "poll", "disab", "train", "linkup", "recover"})
 	case "rate":
 		if m := rateForm.FindStringSubmatch(v); m != nil {
-			p.Gbps, _ = strconv.ParseFloat(m[1], 64)
+			p.Gbps = decimal(m[1])
 		}
 		if m := lanesForm.FindStringSubmatch(v); m != nil {
-			p.Width, _ = strconv.Atoi(m[1])
+			p.Width = whole(m[1])
 		}
 	case "activewidth":
 		if m := lanesForm.FindStringSubmatch(v); m != nil {
-			p.Width, _ = strconv.Atoi(m[1])
+			p.Width = whole(m[1])
 		}
 	case "activespeed": // of a lane
 		if m := rateForm.FindStringSubmatch(v); m != nil && p.Width > 0 {
-			lane, _ := strconv.ParseFloat(m[1], 64)
+			lane := decimal(m[1])
 			p.Gbps = lane * float64(p.Width)
 		}
 	case "lid", "baselid", "portlid":

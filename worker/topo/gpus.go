@@ -49,7 +49,7 @@ func GPUs(root fs.FS) ([]reports.GPU, error) {
 		default:
 			continue
 		}
-		if isVirtual(root, a) { // a share that waits for a virtual machine
+		if Virtual(root, a) { // a share that waits for a virtual machine
 			continue
 		}
 		if len(gpus) == maxGPUs {

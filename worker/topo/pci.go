@@ -115,9 +115,9 @@ func treePath(link string) []string {
 // virtual machine may say "Unknown" and 255 or 63 (the register's ones).
 func readLink(root fs.FS, dir, which string) (l Link) {
 	speed, _, _ := strings.Cut(word(root, dir, which+"_link_speed"), " ")
-	l.GTs, _ = strconv.ParseFloat(speed, 64)
-	l.Lanes, _ = strconv.Atoi(word(root, dir, which+"_link_width"))
-	if l.Gen() == 0 || l.Lanes < 1 || l.Lanes > 32 {
+	gts, err1 := strconv.ParseFloat(speed, 64)
+	lanes, err2 := strconv.Atoi(word(root, dir, which+"_link_width"))
+	if l = (Link{gts, lanes}); err1 != nil || err2 != nil || l.Gen() == 0 || l.Lanes < 1 || l.Lanes > 32 {
 		return Link{}
 	}
 	return l
@@ -144,6 +144,24 @@ func word(root fs.FS, dir, file string) string {
 func hexWord(root fs.FS, dir, file string) uint64 {
 	v, _ := strconv.ParseUint(strings.TrimPrefix(word(root, dir, file), "0x"), 16, 32)
 	return v
+}
+
+// Bridges are the PCI bridges above a device, from the root port down.
+func (d Device) Bridges() (out []string) {
+	for _, b := range d.above() {
+		if addressForm.MatchString(b) {
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
+// Accelerates says whether a device is of the display (03) or processing (12)
+// class and of a maker whose GPUs take part in collectives; a server's console
+// adapter is neither's.
+func (d Device) Accelerates() bool {
+	class := d.Class >> 16
+	return (class == 0x03 || class == 0x12) && (d.Vendor == nvidia || d.Vendor == amd)
 }
 
 // above is the chain of bridges over a device, the host bridge first.

@@ -58,7 +58,7 @@ func nics(root fs.FS) (out []reports.NIC, virtual int, why string) {
 		why = err.Error()
 	}
 	for _, h := range hcas {
-		if isVirtual(root, h.PCI) {
+		if Virtual(root, h.PCI) {
 			virtual++
 			continue
 		}
@@ -86,9 +86,9 @@ func nics(root fs.FS) (out []reports.NIC, virtual int, why string) {
 	return out, virtual, why
 }
 
-// isVirtual says whether a PCI function is a virtual one of an adapter of this
+// Virtual says whether a PCI function is a virtual one of an adapter of this
 // machine; one that a virtual machine was given looks like any other.
-func isVirtual(root fs.FS, address string) bool {
+func Virtual(root fs.FS, address string) bool {
 	if !addressForm.MatchString(address) {
 		return false
 	}
@@ -119,7 +119,7 @@ func interfaces(root fs.FS) []reports.NIC {
 			continue
 		}
 		d := ReadDevice(root, parts[len(parts)-1])
-		if isVirtual(root, d.Address) {
+		if Virtual(root, d.Address) {
 			continue
 		}
 		n := reports.NIC{Name: e.Name(), PCI: d.Address, NUMA: d.NUMA, CPUs: d.CPUs, Layer: "Ethernet", Netdev: []string{e.Name()}}
