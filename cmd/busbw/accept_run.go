@@ -31,7 +31,7 @@ type acceptRun struct {
 
 // run accepts nodes and writes the reports. What was done before an error or
 // an interruption is judged and kept.
-func (f *acceptFlags) run(ctx context.Context, out, errs io.Writer) (err error) {
+func (f *acceptFlags) run(ctx context.Context, out, errs io.Writer) error {
 	req, err := f.request()
 	if err != nil {
 		return usageError{err}
@@ -42,24 +42,11 @@ func (f *acceptFlags) run(ctx context.Context, out, errs io.Writer) (err error) 
 		f.out = filepath.Join("acceptance", time.Now().Format("20060102-150405")+"-"+id)
 	}
 	f.output = filepath.Join(f.out, "results.jsonl.zst")
-	file, err := f.openResults(id)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if cerr := file.Close(); err == nil {
-			err = cerr
-		}
-	}()
-	c, err := f.come(ctx, errs)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if lerr := c.leave(); err == nil {
-			err = lerr
-		}
-	}()
+	return f.measuring(ctx, errs, id, f.come, func(c *cluster, file *resultFile) error { return f.on(ctx, c, file, id, req, out, errs) })
+}
+
+// on accepts workers that have come.
+func (f *acceptFlags) on(ctx context.Context, c *cluster, file *resultFile, id string, req *coordinator.Request, out, errs io.Writer) error {
 	a := &acceptRun{launcher: &launcher{cluster: c, errs: errs, id: id, ranks: f.ranks}, flags: f, req: req, file: file, until: time.Now().Add(f.budget)}
 	a.in.Profile = f.wanted
 	end := a.all(ctx)

@@ -119,6 +119,30 @@ type cluster struct {
 	leave   func() error
 }
 
+// measuring opens the results file of a run, has the workers come, and gives
+// both to do. Whatever happens, the file is closed and the cluster left.
+func (f *runFlags) measuring(ctx context.Context, errs io.Writer, id string, come func(context.Context, io.Writer) (*cluster, error), do func(*cluster, *resultFile) error) (err error) {
+	file, err := f.openResults(id)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if cerr := file.Close(); err == nil {
+			err = cerr
+		}
+	}()
+	c, err := come(ctx, errs)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if lerr := c.leave(); err == nil {
+			err = lerr
+		}
+	}()
+	return do(c, file)
+}
+
 // gather joins the cluster, or starts one on this machine, and waits for its
 // workers.
 func (f *runFlags) gather(ctx context.Context, errs io.Writer) (*cluster, error) {

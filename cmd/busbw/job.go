@@ -17,32 +17,21 @@ import (
 
 // run measures the request and prints the comparison. Whatever was measured
 // before an error or an interruption is kept in the results file and shown.
-func (f *runFlags) run(ctx context.Context, out, errs io.Writer, req *coordinator.Request) (err error) {
+func (f *runFlags) run(ctx context.Context, out, errs io.Writer, req *coordinator.Request) error {
 	id := newID()
-	file, err := f.openResults(id)
-	if err != nil {
-		return err
-	}
+	return f.measuring(ctx, errs, id, func(ctx context.Context, errs io.Writer) (*cluster, error) {
+		for _, n := range req.Notes {
+			fmt.Fprintln(errs, "busbw: note:", n)
+		}
+		return f.gather(ctx, errs)
+	}, func(c *cluster, file *resultFile) error { return f.on(ctx, c, file, id, req, out, errs) })
+}
+
+// on measures the request on workers that are there.
+func (f *runFlags) on(ctx context.Context, c *cluster, file *resultFile, id string, req *coordinator.Request, out, errs io.Writer) error {
 	if len(file.kept) > 0 {
 		id = file.kept[0].Run // --resume: it is one run
 	}
-	defer func() {
-		if cerr := file.Close(); err == nil {
-			err = cerr
-		}
-	}()
-	for _, n := range req.Notes {
-		fmt.Fprintln(errs, "busbw: note:", n)
-	}
-	c, err := f.gather(ctx, errs)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if lerr := c.leave(); err == nil {
-			err = lerr
-		}
-	}()
 	nodes, err := coordinator.PlanNodes(c.members, f.ranks)
 	if err != nil {
 		return err

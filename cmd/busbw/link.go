@@ -135,7 +135,7 @@ func (f *linkFlags) sizes(latency bool) (out []int) {
 }
 
 // run measures all tests on every round of pairs.
-func (f *linkFlags) run(ctx context.Context, out, errs io.Writer, tests []coordinator.PairTest) (err error) {
+func (f *linkFlags) run(ctx context.Context, out, errs io.Writer, tests []coordinator.PairTest) error {
 	settings, notes, err := coordinator.Environ()
 	if err == nil {
 		_, _, err = rdma.ParseSettings(settings)
@@ -147,24 +147,13 @@ func (f *linkFlags) run(ctx context.Context, out, errs io.Writer, tests []coordi
 		fmt.Fprintln(errs, "busbw: note:", n)
 	}
 	id := newID()
-	file, err := f.base.openResults(id)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if cerr := file.Close(); err == nil {
-			err = cerr
-		}
-	}()
-	c, err := f.base.gather(ctx, errs)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if lerr := c.leave(); err == nil {
-			err = lerr
-		}
-	}()
+	return f.base.measuring(ctx, errs, id, f.base.gather, func(c *cluster, file *resultFile) error {
+		return f.on(ctx, c, file, id, settings, tests, out, errs)
+	})
+}
+
+// on measures the links of workers that are there.
+func (f *linkFlags) on(ctx context.Context, c *cluster, file *resultFile, id string, settings map[string]string, tests []coordinator.PairTest, out, errs io.Writer) (err error) {
 	members, err := f.pick(c.members)
 	if err != nil {
 		return err

@@ -36,30 +36,17 @@ type pairRun struct {
 }
 
 // run measures the pairs of a cluster and reports on them.
-func (f *pairFlags) run(ctx context.Context, out, errs io.Writer) (err error) {
+func (f *pairFlags) run(ctx context.Context, out, errs io.Writer) error {
 	req, err := f.request()
 	if err != nil {
 		return usageError{err}
 	}
 	id := newID()
-	file, err := f.openResults(id)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if cerr := file.Close(); err == nil {
-			err = cerr
-		}
-	}()
-	c, err := f.gather(ctx, errs)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if lerr := c.leave(); err == nil {
-			err = lerr
-		}
-	}()
+	return f.measuring(ctx, errs, id, f.gather, func(c *cluster, file *resultFile) error { return f.on(ctx, c, file, id, req, out, errs) })
+}
+
+// on measures the pairs of workers that are there.
+func (f *pairFlags) on(ctx context.Context, c *cluster, file *resultFile, id string, req *coordinator.Request, out, errs io.Writer) error {
 	l := &launcher{cluster: c, errs: errs, id: id, ranks: f.ranks}
 	p := &pairRun{launcher: l, flags: f, req: req, limits: func(_, _ string) pairs.Limits { return f.limits() }, file: file, until: time.Now().Add(f.budget),
 		own: &deviceRun{bytes: int(f.bytes), time: f.time}}

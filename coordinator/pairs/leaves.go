@@ -96,9 +96,36 @@ func (c *locator) leafGroup(g group) {
 		cu.Nodes = append(cu.Nodes, c.t.Nodes[n])
 	}
 	cu.Why = []string{fmt.Sprintf("%d of its %d nodes are slow on it, and ports elsewhere are not", len(c.nodes(slow)), len(g.nodes))}
+	if g.leaf != "" && len(g.nodes) < len(c.t.Nodes) {
+		c.within(g, &cu)
+	}
 	c.blame(cu, slow)
 	for _, u := range slow {
 		c.leafy[u] = true
+	}
+}
+
+// within tells a leaf that is slow from one whose links to the others are: its
+// own nodes are fast with each other. Where no two of them were measured
+// together, that is proposed.
+func (c *locator) within(g group, cu *Culprit) {
+	var inside []float64
+	for _, s := range c.t.Bandwidth {
+		if s.Way == c.lv.Way && slices.Contains(g.nodes, s.A) && slices.Contains(g.nodes, s.B) && slices.Contains(g.rails, s.Rail) {
+			inside = append(inside, s.Value)
+		}
+	}
+	if len(inside) == 0 {
+		cu.Sure = "medium"
+		cu.Why = append(cu.Why, "no two of its nodes were measured with each other: it may be its links to the others")
+		for _, k := range []int{0, len(g.nodes) - 2} {
+			c.report.Next = append(c.report.Next, c.t.probe(g.nodes[k], g.nodes[k+1], g.rails[0], c.lv.Way))
+		}
+		return
+	}
+	if v := median(inside); v >= c.lv.Slow {
+		cu.Kind, cu.Leaf, cu.Nodes = Uplink, g.leaf+" and all others", nil
+		cu.Why = []string{fmt.Sprintf("%s: its nodes are slow with those of other leaves (%s) and fast with each other (%s)", g.leaf, rate(cu.GBps), rate(v))}
 	}
 }
 

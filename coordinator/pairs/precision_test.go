@@ -47,7 +47,15 @@ func random(seed uint64) (f *fake, rounds int, kinds, want []string) {
 		return f, rounds, kinds, want
 	case 2:
 		if f.leaf != nil {
-			add("slow leaf", f.slowLeaf(fmt.Sprintf("L%d", rng.IntN(4)), by()))
+			l := rng.IntN(4)
+			switch rng.IntN(3) {
+			case 0:
+				add("slow leaf", f.slowLeaf(fmt.Sprintf("L%d", l), by()))
+			case 1:
+				add("slow uplink", f.slowUplink(fmt.Sprintf("L%d", l), fmt.Sprintf("L%d", (l+1)%4), by()))
+			case 2:
+				add("leaf's uplinks", f.slowUplinks(fmt.Sprintf("L%d", l), by()))
+			}
 			return f, rounds, kinds, want
 		}
 		if rails > 1 {
@@ -143,7 +151,7 @@ func TestPrecision(t *testing.T) {
 		all.hit, all.miss, all.false = all.hit+s.hit, all.miss+s.miss, all.false+s.false
 		t.Logf("%3d nodes: %3d clusters, %3d faults: precision %.3f, recall %.3f", size, s.clusters, s.hit+s.miss, part(s.hit, s.false), part(s.hit, s.miss))
 	}
-	for _, k := range []string{"healthy", "slow node", "slow NIC", "cable one way", "path", "two in a pair", "slow leaf", "slow rail", "all alike"} {
+	for _, k := range []string{"healthy", "slow node", "slow NIC", "cable one way", "path", "two in a pair", "slow leaf", "slow uplink", "leaf's uplinks", "slow rail", "all alike"} {
 		if byKind[k] == nil {
 			continue
 		}

@@ -132,6 +132,22 @@ func (f *fake) slowLeaf(leaf string, by float64) string {
 	return "leaf leaf " + leaf
 }
 
+// slowUplink slows what goes between two leaves; slowUplinks what goes between a
+// leaf and all others, as one of its links to the spine lost does.
+func (f *fake) slowUplink(a, b string, by float64) string {
+	f.uplink[[2]string{min(a, b), max(a, b)}] = by
+	return fmt.Sprintf("uplink uplink between %s and %s", min(a, b), max(a, b))
+}
+
+func (f *fake) slowUplinks(leaf string, by float64) string {
+	for _, l := range f.leaf {
+		if l != leaf {
+			f.slowUplink(leaf, l, by)
+		}
+	}
+	return "uplink uplink between " + leaf + " and all others"
+}
+
 func (f *fake) slowRail(rail int, by float64) string {
 	for n := range f.names {
 		f.port[[3]int{n, rail, 0}], f.port[[3]int{n, rail, 1}] = by, by
@@ -180,6 +196,18 @@ func TestFaults(t *testing.T) {
 					return nil
 				}
 				return []string{f.slowLeaf("L3", 0.75)}
+			},
+			"slow uplink": func(f *fake) []string {
+				if f.leaf == nil || size == 16 {
+					return nil
+				}
+				return []string{f.slowUplink("L1", "L5", 0.5)}
+			},
+			"a leaf's uplinks": func(f *fake) []string {
+				if f.leaf == nil || size == 16 {
+					return nil
+				}
+				return []string{f.slowUplinks("L2", 0.5)}
 			},
 			"two in one pair": func(f *fake) []string { return []string{f.slowNode(0, 0.5), f.slowNIC(1, 0, 0.5)} },
 			"all alike": func(f *fake) []string {

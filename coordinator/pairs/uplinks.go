@@ -49,12 +49,50 @@ func (c *locator) uplinks(routes map[[3]int]*route, slow []*route) []*route {
 		ks = append(ks, k)
 	}
 	slices.SortFunc(ks, func(x, y key) int { return slices.Compare([]string{x.a, x.b}, []string{y.a, y.b}) })
+	// A leaf that is slow with every other has one fault, not as many as there are leaves.
+	whole := map[string]int{} // leaf → how many others it is slow with, if that is all
+	for _, leaf := range leavesOf(sides) {
+		all, bad := 0, 0
+		for k := range count {
+			if k.a == leaf || k.b == leaf {
+				if all++; found[k] != nil {
+					bad++
+				}
+			}
+		}
+		if all > 1 && bad == all {
+			whole[leaf] = all
+		}
+	}
+	if len(whole) == 1 {
+		for leaf, n := range whole {
+			var vs []float64
+			paths := 0
+			ks = slices.DeleteFunc(ks, func(k key) bool {
+				if k.a != leaf && k.b != leaf {
+					return false
+				}
+				vs, paths = append(vs, found[k]...), paths+count[k][0]
+				return true
+			})
+			c.blame(Culprit{Kind: Uplink, Leaf: leaf + " and all others", Verdict: reports.Fail, Sure: "high", GBps: median(vs), Why: []string{
+				fmt.Sprintf("its paths to all %d other leaves are slow (%d of %d, %s, typical %s), and its nodes are fast with each other", n, len(vs), paths, rate(median(vs)), rate(c.lv.Typical)),
+			}}, nil)
+		}
+	}
 	for _, k := range ks {
 		c.blame(Culprit{Kind: Uplink, Leaf: k.a + " and " + k.b, Verdict: reports.Fail, Sure: "high", GBps: median(found[k]), Why: []string{
 			fmt.Sprintf("%d of the %d paths between them are slow (%s, typical %s), and their nodes are fast with others", count[k][1], count[k][0], rate(median(found[k])), rate(c.lv.Typical)),
 		}}, nil)
 	}
 	return rest
+}
+
+// leavesOf lists the leaves, each once.
+func leavesOf(sides []string) []string {
+	out := slices.DeleteFunc(slices.Clone(sides), func(s string) bool { return s == "" })
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // sides says which group each node is in: its leaf, or, where no leaf is
