@@ -3,6 +3,7 @@ package reports
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -92,16 +93,24 @@ func ReadAround(r io.Reader, name string) (a Around, err error) {
 	return a, nil
 }
 
-// around is every format that has a place for findings and topologies.
-var around = []string{"table", "detail", "html", "junit"}
+// ShowsAround says whether a format has a place for findings and topologies
+// beside results.
+func ShowsAround(format string) bool {
+	return slices.Contains([]string{"table", "detail", "html"}, format)
+}
 
-// RenderWith is Render with what is known of the nodes beside.
+// ErrNoPlace says that a format cannot show findings and topologies.
+var ErrNoPlace = errors.New("the format has no place for what checks found")
+
+// RenderWith is Render with what is known of the nodes beside, in the formats
+// that show it; in others it is the results alone, which must be there then.
+// junit shows either.
 func RenderWith(w io.Writer, name string, results []Result, a Around) error {
 	switch {
-	case a.Empty():
+	case a.Empty(), !ShowsAround(name) && len(results) > 0:
 		return Render(w, name, results)
-	case !slices.Contains(around, name) || name == "junit" && len(results) > 0:
-		return fmt.Errorf("format %s has no place for results and findings of checks: html, table and detail do (junit: findings alone)", name)
+	case !ShowsAround(name) && name != "junit":
+		return fmt.Errorf("%w: %s has none; html, table, detail and junit do", ErrNoPlace, name)
 	case name == "html":
 		var b bytes.Buffer
 		if err := writePage(&b, results, a); err != nil {

@@ -176,10 +176,13 @@ func Find(dir, what string) (string, error) {
 	case 1:
 		return filepath.Join(dir, found[0]), nil
 	case 0:
-		return "", fmt.Errorf("%s has no run or file %q; busbw results lists them", dir, what)
+		return "", fmt.Errorf("%s has %w %q; busbw results lists them", dir, ErrNoRun, what)
 	}
 	return "", fmt.Errorf("%q may be %s; give more of the name", what, strings.Join(found[:min(len(found), 5)], ", "))
 }
+
+// ErrNoRun says that a folder has no such run or file.
+var ErrNoRun = errors.New("no run or file")
 
 // Archive compresses a plain results file with zstd and takes it away once the
 // archive holds every line. It returns the archive's name, and what it saves.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -84,8 +85,13 @@ func renderFiles(out, errs io.Writer, files []string, format string, plot bool) 
 	if len(all) == 0 && around.Empty() {
 		return fmt.Errorf("%s: no results in it", strings.Join(files, ", "))
 	}
-	if err := reports.RenderWith(out, format, all, around); err != nil {
+	if err := reports.RenderWith(out, format, all, around); errors.Is(err, reports.ErrNoPlace) {
+		return usageError{err}
+	} else if err != nil {
 		return err
+	}
+	if len(all) > 0 && !around.Empty() && !reports.ShowsAround(format) {
+		fmt.Fprintf(errs, "busbw: note: %s are not shown in %s; html, table and detail show them\n", plural(len(around.Findings), "finding"), format)
 	}
 	if plot && len(all) > 0 {
 		if err := reports.Plot(out, all); err != nil {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -22,8 +23,8 @@ func resultsCommand() *cobra.Command {
 		Long: `List the results files of a folder, newest first: when, what, ranks and nodes,
 best busbw, wrong data. "3 of 12" results: the run was interrupted (run --resume
 FILE goes on); "not ended": it was killed, or is still running. An index in the folder (index.json) saves reading the
-files again; it may be deleted at any time. Folders of busbw sweep are listed
-below; prune and archive leave them alone.`,
+files again; it may be deleted at any time. Folders of busbw sweep and busbw
+accept are listed below; prune and archive leave them alone.`,
 		Example: `  busbw results
   busbw results show 3f2a1b9c                # by the beginning of a run's id or a file's name
   busbw results prune --keep 20 --dry-run
@@ -42,12 +43,12 @@ func listResults(out io.Writer, dir string) error {
 	if err != nil {
 		return err
 	}
-	swept, err := sweeps(dir)
+	folders, err := foldersIn(dir)
 	if err != nil {
 		return err
 	}
-	if len(all)+len(swept) == 0 {
-		return fmt.Errorf("%s: no results files (.jsonl, .jsonl.zst) and no sweeps", dir)
+	if len(all)+len(folders) == 0 {
+		return fmt.Errorf("%s: no results files (.jsonl, .jsonl.zst), no sweeps and no acceptances; busbw run leaves files in results/, busbw accept folders in acceptance/ (--dir)", dir)
 	}
 	text := ""
 	if len(all) > 0 {
@@ -55,28 +56,82 @@ func listResults(out io.Writer, dir string) error {
 			return err
 		}
 	}
-	if len(swept) > 0 {
-		text += "sweeps, of several files each (busbw sweep --resume FOLDER goes on with one, or shows its report again):\n"
-		for _, name := range swept {
-			text += fmt.Sprintf("  %q\n", filepath.Join(dir, name))
+	kind := ""
+	for _, f := range folders {
+		if f.kind != kind {
+			kind = f.kind
+			text += kind + ":\n"
 		}
+		text += "  " + plainName(filepath.Join(dir, f.name)) + f.verdict + "\n"
 	}
 	_, err = io.WriteString(out, text)
 	return err
 }
 
-// sweeps are the folders of sweeps in dir, by name, which begins with the time.
-func sweeps(dir string) (names []string, err error) {
+// plainName is a name as it is, in quotes where it could steer a terminal.
+func plainName(s string) string {
+	if q := strconv.Quote(s); q != `"`+s+`"` {
+		return q
+	}
+	return s
+}
+
+// folder is a sweep's or an acceptance's, with several files in it.
+type folder struct{ name, kind, verdict string }
+
+// What stands over folders of each kind.
+const (
+	sweepFolders  = "sweeps, of several files each (busbw sweep --resume FOLDER goes on with one, or shows its report again)"
+	acceptFolders = "acceptances (busbw report --format html FOLDER shows one)"
+)
+
+// foldersIn are the folders of sweeps in dir, then those of acceptances, each by
+// name, which begins with the time.
+func foldersIn(dir string) (folders []folder, err error) {
 	list, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, fmt.Errorf("results folder: %w", err)
 	}
+	var accepted []folder
 	for _, e := range list {
-		if _, err := os.Stat(filepath.Join(dir, e.Name(), manifestName)); err == nil && e.IsDir() {
-			names = append(names, e.Name())
+		if !e.IsDir() {
+			continue
+		}
+		if _, err := os.Stat(filepath.Join(dir, e.Name(), manifestName)); err == nil {
+			folders = append(folders, folder{e.Name(), sweepFolders, ""})
+		}
+		if f, err := os.Open(filepath.Join(dir, e.Name(), "report.json")); err == nil {
+			verdict := ": cannot be read"
+			if a, err := reports.ReadAround(f, e.Name()); err == nil {
+				verdict = ": " + string(reports.Worst(a.Findings)) + " (" + reports.Tally(a.Findings) + ")"
+			}
+			f.Close()
+			accepted = append(accepted, folder{e.Name(), acceptFolders, verdict})
 		}
 	}
-	return names, nil
+	return append(folders, accepted...), nil
+}
+
+// findFolder is the one folder of a sweep or an acceptance whose name begins so;
+// none is the error where there is none.
+func findFolder(dir, what string, none error) (string, error) {
+	folders, err := foldersIn(dir)
+	if err != nil {
+		return "", err
+	}
+	var found []string
+	for _, f := range folders {
+		if strings.HasPrefix(f.name, what) {
+			found = append(found, f.name)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return "", none
+	case 1:
+		return filepath.Join(dir, found[0]), nil
+	}
+	return "", fmt.Errorf("%q may be %s; give more of the name", what, strings.Join(found[:min(len(found), 5)], ", "))
 }
 
 func showCommand(dir *string) *cobra.Command {
@@ -91,6 +146,9 @@ func showCommand(dir *string) *cobra.Command {
 				return err
 			}
 			file, err := reports.Find(*dir, args[0])
+			if errors.Is(err, reports.ErrNoRun) {
+				file, err = findFolder(*dir, args[0], err)
+			}
 			if err != nil {
 				return err
 			}

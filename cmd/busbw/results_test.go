@@ -50,6 +50,27 @@ func TestResultsFolder(t *testing.T) {
 			t.Errorf("%q: exit %d, want %d and %q in\n%s", c.args, got, c.code, c.want, out)
 		}
 	}
+	accepted := filepath.Join(dir, "acceptance", "20261130-101500-3f2a")
+	if err := os.MkdirAll(accepted, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(accepted, "report.json"), []byte(`{"verdict":"fail","nodes":[{"node":"a","verdict":"fail","findings":[{"id":"port-rate","verdict":"fail","subject":"mlx5_2","got":"200 Gb/s","remedy":"reseat the cable"}]}]}`), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"results", "--dir", "acceptance"}, exitFine, "20261130-101500-3f2a: fail (1 fail)"},
+		{[]string{"results", "--dir", "acceptance", "show", "2026"}, exitFound, "reseat the cable"},
+		{[]string{"report", "--format", "html", "acceptance/20261130-101500-3f2a"}, exitFound, "1 check failed"},
+		{[]string{"report", "--format", "csv", "acceptance/20261130-101500-3f2a"}, exitUsage, "html, table, detail and junit do"},
+	} {
+		if got, out := in(c.args...); got != c.code || !strings.Contains(out, c.want) {
+			t.Errorf("%q: exit %d, want %d and %q in\n%s", c.args, got, c.code, c.want, out)
+		}
+	}
 	left, err := reports.History(filepath.Join(dir, "results"))
 	if err != nil || len(left) != 1 || !strings.HasSuffix(left[0].File, ".zst") {
 		t.Errorf("%+v, %v", left, err)
