@@ -49,7 +49,7 @@ bench-rdma:
 
 # What no stand-in can show, on this machine's GPUs; without one it says so.
 test-gpu: build
-	BUSBW_GPU=1 go test -count=1 -timeout 30m -v -run '^TestHardware$$' ./worker/gpu
+	BUSBW_GPU=1 go test -count=1 -timeout 30m -v -p 1 -run '^TestHardware$$' ./worker/gpu ./worker/nccl
 	./bin/busbw topo
 
 # The reduction kernels of arm64, in emulation.

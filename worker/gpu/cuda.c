@@ -56,7 +56,8 @@ CUresult gpu_describe(int ordinal, char *name, int name_len, char *pci, int pci_
   CUresult r = cu.DeviceGet(&d, ordinal);
   if (!r) r = cu.DeviceGetName(name, name_len, d);
   if (!r) r = cu.DeviceGetPCIBusId(pci, pci_len, d);
-  if (!r) r = (cu.DeviceGetUuid_v2 ? cu.DeviceGetUuid_v2 : cu.DeviceGetUuid)(uuid, d);
+  if (!r && cu.DeviceGetUuid_v2) r = cu.DeviceGetUuid_v2(uuid, d);
+  else if (!r) r = cu.DeviceGetUuid ? cu.DeviceGetUuid(uuid, d) : CU_NOT_SUPPORTED;
   return r ? r : cu.DeviceTotalMem_v2(memory, d);
 }
 

@@ -47,7 +47,7 @@ enum { CU_FLUSH_TARGET_CURRENT_CTX = 0, CU_FLUSH_TO_OWNER = 100 };
   R(DeviceGet, (CUdevice *d, int ordinal))                                                                         \
   R(DeviceGetPCIBusId, (char *id, int len, CUdevice d))                                                            \
   R(DeviceGetName, (char *s, int len, CUdevice d))                                                                 \
-  R(DeviceGetUuid, (CUuuid *u, CUdevice d))                                                                        \
+  O(DeviceGetUuid, (CUuuid *u, CUdevice d)) /* one of the two */                                                   \
   O(DeviceGetUuid_v2, (CUuuid *u, CUdevice d)) /* CUDA 11.4: a MIG instance's own */                               \
   R(DeviceTotalMem_v2, (size_t *n, CUdevice d))                                                                    \
   R(DeviceGetAttribute, (int *v, int attr, CUdevice d))                                                            \

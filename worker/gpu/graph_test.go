@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"time"
 
 	"busbw/collectives"
 	"busbw/collectives/reduce"
@@ -36,6 +37,7 @@ type team struct {
 	bufs  []collectives.Buffers
 	progs []*collectives.Program
 	seats []*deaf
+	took  time.Duration // the last run
 }
 
 const teamCount = 5000
@@ -98,9 +100,9 @@ func (m *team) run(turn int) (calls int, err error) {
 	ready := m.each(func(i int) error {
 		return errors.Join(m.seats[i].Set(m.bufs[i].Out, 0xa5), m.seats[i].Fill(m.bufs[i].In, reduce.Input(reduce.Float, reduce.Sum, n, (i+turn)%n, 0, 4*teamCount)))
 	})
-	before := driverCalls()
+	before, began := driverCalls(), time.Now()
 	err = errors.Join(ready, m.each(func(i int) error { return m.ranks[i].Run(m.progs[i], m.bufs[i]) }))
-	calls = driverCalls() - before
+	calls, m.took = driverCalls()-before, time.Since(began)
 	want := reduce.Result(reduce.Float, reduce.Sum, n, 0, 4*teamCount)
 	return calls, errors.Join(err, m.each(func(i int) error {
 		wrong, first, err := m.seats[i].Check(m.bufs[i].Out, want, 4)

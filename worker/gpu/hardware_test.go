@@ -73,7 +73,7 @@ func hardware(t *testing.T, out io.Writer, sizes ...int64) (rows int) {
 	for _, p := range devices[1:] {
 		peers(t, g, p, sizes[len(sizes)-1], row)
 	}
-	conformance := func(name string, ranks int, on []*Device) {
+	conformance := func(name string, ranks, recordings int, on []*Device) {
 		done := t.Run(name, func(t *testing.T) {
 			linktest.Kit{Stores: func(t testing.TB, ranks int) (out []linktest.Store) {
 				for r := range ranks {
@@ -85,18 +85,37 @@ func hardware(t *testing.T, out io.Writer, sizes ...int64) (rows int) {
 							t.Fatalf("no peer access: %s %v", why, err)
 						}
 					}
-					out = append(out, &store{q, map[*byte]*Memory{}})
+					out = append(out, &recorder{&store{q, map[*byte]*Memory{}}, recordings})
 				}
 				return out
 			}}.Ranks(t, ranks)
 		})
 		row(name, "%s", map[bool]string{true: "every operation by every algorithm, 0 wrong", false: "FAILED"}[done])
 	}
-	conformance("2 ranks on one GPU", 2, devices[:1])
-	if len(devices) > 1 && reachable(t, devices) {
-		conformance(fmt.Sprintf("%d ranks on %d GPUs", len(devices), len(devices)), len(devices), devices)
+	n := len(devices)
+	for recordings, how := range []string{"", ", as graphs"} {
+		conformance("2 ranks on one GPU"+how, 2, 2*recordings, devices[:1])
+		if n > 1 && reachable(t, devices) {
+			conformance(fmt.Sprintf("%d ranks on %d GPUs%s", n, n, how), n, 2*recordings, devices)
+		}
+	}
+	if ranks := max(n, 2); n == 1 || reachable(t, devices) {
+		row(fmt.Sprintf("AllReduce of 20 kB by a ring of %d ranks", ranks), "%s each pass by itself, %s as a graph", quickest(t, ranks, 0), quickest(t, ranks, 1))
 	}
 	return rows
+}
+
+// quickest is the shortest of some runs of a small AllReduce.
+func quickest(t *testing.T, ranks, recordings int) time.Duration {
+	m := newTeam(t, ranks, recordings)
+	least := time.Duration(math.MaxInt64)
+	for turn := range 50 {
+		_, err := m.run(turn % ranks)
+		ok(t, err)
+		least = min(least, m.took)
+	}
+	ok(t, m.each(func(i int) error { return m.ranks[i].Forget() }))
+	return least.Round(100 * time.Nanosecond)
 }
 
 func reachable(t *testing.T, devices []*Device) bool {

@@ -51,7 +51,11 @@ func world(t *testing.T, n int, do func(k *Comm, seat *gpu.Seat) error) {
 
 func play(d *gpu.Driver, n int, id ID, rank int, do func(k *Comm, seat *gpu.Seat) error) error {
 	runtime.LockOSThread() // the GPU's context is current on it; it ends with the goroutine
-	g, err := d.Device(rank % 2)
+	all, err := d.Devices()
+	if err != nil {
+		return err
+	}
+	g, err := d.Device(rank % len(all))
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxa100"
@@ -15,6 +16,8 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxh100"
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxh200"
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/server"
+
+	"busbw/worker/topo"
 )
 
 func busID(s string) (p nvml.PciInfo) {
@@ -143,6 +146,45 @@ func TestPayload(t *testing.T) {
 	}{{1, 20, 20}, {2, 25.781, 25}, {2, 25, 25}, {3, 25, 25}, {3, 14.063, 14.06}, {4, 26.562, 25}, {5, 53.125, 50}} {
 		if got := payload(p.version, p.signals); got != p.want {
 			t.Errorf("NVLink %d at %g GB/s: %g, want %g", p.version, p.signals, got, p.want)
+		}
+	}
+}
+
+// The matrix of every platform: all pairs joined by all links, through switches.
+func TestPlatformMatrix(t *testing.T) {
+	for _, p := range []struct {
+		s       *server.Server
+		links   int
+		version uint32
+		mbps    uint32
+	}{
+		{dgxa100.New(), 12, uint32(nvml.NVLINK_VERSION_3_0), 25000},
+		{dgxh100.New(), 18, uint32(nvml.NVLINK_VERSION_4_0), 26562},
+		{dgxh200.New(), 18, uint32(nvml.NVLINK_VERSION_4_0), 26562},
+		{dgxb200.New(), 18, uint32(nvml.NVLINK_VERSION_5_0), 53125},
+	} {
+		complete(p.s, p.links, p.version, p.mbps)
+		d, err := open(p.s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		gpus, err := d.GPUs()
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := topo.Read("n", fstest.MapFS{}, gpus, "")
+		if err := m.Check(); err != nil || len(m.GPUs) != 8 || len(m.Bonds) != 28 {
+			t.Fatalf("%s: %d GPUs, %d bonds, %v", gpus[0].Name, len(m.GPUs), len(m.Bonds), err)
+		}
+		for i := range m.GPUs {
+			for j := range m.GPUs {
+				if want := map[bool]string{true: "X", false: fmt.Sprintf("NV%d", p.links)}[i == j]; m.Paths[i][j] != want {
+					t.Errorf("%s: GPU %d to %d: %s, want %s", gpus[0].Name, i, j, m.Paths[i][j], want)
+				}
+			}
+		}
+		if b := m.Bonds[0]; b.Links != p.links || !b.Switch {
+			t.Errorf("%s: %+v", gpus[0].Name, b)
 		}
 	}
 }
