@@ -28,11 +28,12 @@ func NodeName(nodes []PlanNode, i int) string {
 
 // doing says what commands do, for people.
 var doing = map[string]string{
-	KindOpen:   "while opening its data address",
-	KindLimits: "while measuring the limits of its machine",
-	KindCase:   "while preparing this size",
-	KindCheck:  "while checking data",
-	KindBatch:  "while measuring",
+	KindOpen:    "while opening its data address",
+	KindLimits:  "while measuring the limits of its machine",
+	KindDevices: "while testing its own ports and GPUs",
+	KindCase:    "while preparing this size",
+	KindCheck:   "while checking data",
+	KindBatch:   "while measuring",
 }
 
 // Error is one line: who, where, what; then how far it had come and what

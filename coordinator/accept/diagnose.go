@@ -148,7 +148,7 @@ func (in *Input) slowPorts() (out []Diagnosis) {
 func (in *Input) port(c *pairs.Culprit) Diagnosis {
 	node := c.Nodes[0]
 	gbps := c.GBps * 8
-	d := Diagnosis{Node: node, Subject: c.Subject(), Because: []string{fmt.Sprintf("pair tests, %s: %.0f Gb/s where others reach %.0f", c.Way, gbps, in.typical(c.Way)*8)}}
+	d := Diagnosis{Node: node, Subject: c.Subject(), Because: []string{fmt.Sprintf("pair tests, %s: %s Gb/s where others reach %s", c.Way, figure(gbps), figure(in.typical(c.Way)*8))}}
 	var late, steady bool
 	for _, w := range c.Why {
 		late = late || strings.Contains(w, "both latency and bandwidth are bad")
@@ -164,7 +164,7 @@ func (in *Input) port(c *pairs.Culprit) Diagnosis {
 	alone, own := in.own(c)
 	good := acquits(alone, own, c)
 	if good {
-		d.Not = append(d.Not, fmt.Sprintf("not the slot, the card or memory: the port reaches %.0f Gb/s against itself", 8*deviceGBps(alone)))
+		d.Not = append(d.Not, fmt.Sprintf("not the slot, the card or memory: the port reaches %s Gb/s against itself", figure(8*deviceGBps(alone))))
 	}
 	switch {
 	case in.ownFault(&d, alone, own, c):
@@ -198,6 +198,14 @@ func (in *Input) port(c *pairs.Culprit) Diagnosis {
 		d.Do = "run busbw check on the node with its counters over some seconds of load; swap the cable with a good twin's and measure again: if the fault moves, it is the cable"
 	}
 	return d
+}
+
+// figure writes a rate without needless digits, and never as 0.
+func figure(v float64) string {
+	if v < 10 {
+		return fmt.Sprintf("%.2g", v)
+	}
+	return fmt.Sprintf("%.0f", v)
 }
 
 // leastSure is the lesser of two degrees: a cause is never surer than that
