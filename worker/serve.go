@@ -71,7 +71,7 @@ func Serve(ctx context.Context, o Options) (err error) {
 	for _, p := range self.Choice.Passed {
 		o.Log.Info("address passed over", "reason", p.String())
 	}
-	fmt.Fprintf(o.Out, "busbw worker %s (%.8s): %d ranks, data address %s (%s), gossip %s\n", self.Host, g.Self().ID, o.Ranks, self.Data, self.Why, g.Addr())
+	fmt.Fprintf(o.Out, "busbw worker %s (%.8s): ranks: %d, data address %s (%s), gossip %s\n", self.Host, g.Self().ID, o.Ranks, self.Data, self.Why, g.Addr())
 	return errors.Join(a.serve(ctx, l, id, g.Keep), g.Leave())
 }
 

@@ -88,6 +88,7 @@ func TestPlanWrongUse(t *testing.T) {
 		{"nodes is -3", []string{describeIn(t, "nodes: -3\ngpus_per_node: 8\n")}},
 		{`unknown field "nodez"`, []string{describeIn(t, "nodez: 3\n")}},
 		{"nic.gb_per_s is missing", []string{describeIn(t, "nodes: 3\ngpus_per_node: 8\nnvlink: {gb_per_s: 400}\n"), "--sizes", "1M"}},
+		{"want whole numbers, with commas", []string{c, "--nodes", "1,x"}},
 		{"--nodes 0", []string{c, "--nodes", "0"}},
 		{"unknown algorithm", []string{c, "--algo", "rnig"}},
 		{"unknown operation", []string{c, "--op", "gossip"}},

@@ -18,6 +18,7 @@ func flagError(c *cobra.Command, err error) error {
 	case errors.As(err, &value):
 		want := map[string]string{
 			"int":      "want a whole number",
+			"intSlice": "want whole numbers, with commas between them",
 			"float64":  "want a number",
 			"duration": "want a time with its unit, for example 500ms, 3s or 2m",
 			"bool":     "want true or false",
