@@ -100,8 +100,8 @@ func TestCompareNeedsLaunches(t *testing.T) {
 		many = append(many, sitting(r, "a", 6, int64(64+i), 1)...)
 	}
 	c = compared(t, []Side{{"a", many}, {"b", many}}, CompareOptions{Margin: 0.02})
-	if len(c.Warnings) != 1 || !strings.Contains(c.Warnings[0], "too many for so few launches") {
-		t.Errorf("warnings %q; want that 32 sizes and 6 launches can claim nothing", c.Warnings)
+	if len(c.Warnings) != 2 || !strings.Contains(c.Warnings[0], "too many for so few launches") || !strings.Contains(c.Warnings[1], "6 launches in common") {
+		t.Errorf("warnings %q; want that 32 sizes and 6 launches can claim nothing, and that the sides are the same", c.Warnings)
 	}
 }
 
@@ -190,5 +190,14 @@ func TestCompareKeepsSecrets(t *testing.T) {
 	var out bytes.Buffer
 	if err := compared(t, []Side{{"a", a}, {"b", b}}, CompareOptions{}).Render(&out, "table"); err != nil || strings.Contains(out.String(), "hush") {
 		t.Errorf("%v\n%s", err, out.String())
+	}
+}
+
+// A run that is compared with itself cannot differ, and that is said.
+func TestCompareWithItself(t *testing.T) {
+	run := page2x2()
+	c, err := Compare([]Side{{"a", run}, {"b", run}}, CompareOptions{})
+	if err != nil || !strings.Contains(strings.Join(c.Warnings, "\n"), "1 launch in common") {
+		t.Errorf("%v, %q", err, c.Warnings)
 	}
 }

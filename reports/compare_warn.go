@@ -24,6 +24,10 @@ func (c *Comparison) warn(sides []Side) {
 			c.Warnings = append(c.Warnings, fmt.Sprintf("%s differs from %s in %d things (%s): no difference between them can be put down to one of these",
 				c.Sides[i].Label, c.Sides[0].Label, len(set), strings.Join(set, ", ")))
 		}
+		if n := both(sides[0].Results, sides[i].Results); n > 0 {
+			c.Warnings = append(c.Warnings, fmt.Sprintf("%s and %s have %d launch%s in common: what is compared with itself cannot differ",
+				c.Sides[0].Label, c.Sides[i].Label, n, map[bool]string{false: "es"}[n == 1]))
+		}
 		if gap := between(sides[0].Results, sides[i].Results); gap != "" {
 			c.Warnings = append(c.Warnings, fmt.Sprintf("%s and %s were measured one after the other, %s apart: a change of the machine between them would look the same; busbw sweep measures settings in turn",
 				c.Sides[0].Label, c.Sides[i].Label, gap))
@@ -34,6 +38,37 @@ func (c *Comparison) warn(sides []Side) {
 			c.Warnings = append(c.Warnings, fmt.Sprintf("%s: %s", c.Sides[i].Label, off))
 		}
 	}
+}
+
+// both is how many launches of the same run two sets of records have.
+func both(a, b []Result) (n int) {
+	type launch struct {
+		run    string
+		number int
+		begun  time.Time
+		bytes  int64
+		time   float64 // of its first iteration
+	}
+	of := func(r *Result) launch {
+		l := launch{r.Run, r.Launch, r.Time, r.Bytes, 0}
+		if len(r.Seconds) > 0 {
+			l.time = r.Seconds[0]
+		}
+		return l
+	}
+	in := map[launch]bool{}
+	for i := range a {
+		in[of(&a[i])] = true
+	}
+	seen := map[[2]any]bool{}
+	for i := range b {
+		if len(b[i].Seconds) == 0 || !in[of(&b[i])] || seen[[2]any{b[i].Run, b[i].Launch}] {
+			continue
+		}
+		seen[[2]any{b[i].Run, b[i].Launch}] = true
+		n++
+	}
+	return n
 }
 
 // between is the time from the end of one set of records to the start of the

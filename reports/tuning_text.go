@@ -138,6 +138,8 @@ func (t *Tuning) facts() (lines []string) {
 func (t *Tuning) conclusion() (lines []string) {
 	shown := map[int]bool{}
 	switch {
+	case t.Tests == 0:
+		return []string{"nothing is shown: no setting has launches enough for a test (6); go on with the sweep"}
 	case len(t.One) == 1 && t.One[0].Setting == 0:
 		lines = append(lines, "one setting for all: the base; no other is shown to be better anywhere")
 		shown[0] = true

@@ -54,7 +54,7 @@ func (w *World) devices(list []device) (ranks int) {
 	w.Groups = max(len(groups), 1)
 	w.RanksFrom = "listed"
 	if len(list) < ranks {
-		w.RanksFrom = fmt.Sprintf("from the last of the %d ranks listed here", len(list))
+		w.RanksFrom = fmt.Sprintf("from the last rank listed, of %d here", len(list))
 	}
 	if ranks%w.Groups == 0 {
 		ranks /= w.Groups
