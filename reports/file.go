@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 )
@@ -21,7 +22,13 @@ type Writer struct {
 	zstd *zstd.Encoder // nil for a plain file
 	out  io.Writer     // file or zstd
 	name string
+	sure time.Time // when what had been written was last put on the disk
 }
+
+// syncEvery is how much a machine that crashes may cost: the records of so long.
+// A sync takes milliseconds on some disks, and files of other programs' results
+// have a hundred thousand records.
+const syncEvery = time.Second
 
 // Create makes a new results file and the folders above it. A file that is
 // there already is not touched: it is an error that errors.Is fs.ErrExist.
@@ -121,7 +128,8 @@ func newWriter(f *os.File, name string) (*Writer, error) {
 // Name is the file's name.
 func (w *Writer) Name() string { return w.name }
 
-// Write appends a record and flushes it. After an error the file still holds
+// Write appends a record and flushes it; once a second it also waits until the
+// file is on the disk, so that a crash of the machine leaves the rest. After an error the file still holds
 // all records before this one.
 func (w *Writer) Write(r Result) error {
 	line, err := encode(r)
@@ -142,13 +150,27 @@ func (w *Writer) line(line []byte) error {
 }
 
 func (w *Writer) flush() error {
-	if w.zstd == nil {
-		return nil
+	if w.zstd != nil {
+		if err := w.zstd.Flush(); err != nil {
+			return w.failed(err)
+		}
 	}
-	if err := w.zstd.Flush(); err != nil {
-		return w.failed(err)
+	if now := time.Now(); now.Sub(w.sure) >= syncEvery {
+		w.sure = now
+		if err := w.sync(); err != nil {
+			return w.failed(err)
+		}
 	}
 	return nil
+}
+
+// sync waits until what was written is on the disk. A pipe or a terminal has
+// nothing to wait for and refuses.
+func (w *Writer) sync() error {
+	if info, err := w.file.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	return w.file.Sync()
 }
 
 func (w *Writer) failed(err error) error {
@@ -161,11 +183,7 @@ func (w *Writer) Close() error {
 	if w.zstd != nil {
 		errs = append(errs, w.zstd.Close())
 	}
-	// A pipe or a terminal has nothing to wait for and refuses.
-	if info, err := w.file.Stat(); err == nil && info.Mode().IsRegular() {
-		errs = append(errs, w.file.Sync())
-	}
-	errs = append(errs, w.file.Close())
+	errs = append(errs, w.sync(), w.file.Close())
 	if err := errors.Join(errs...); err != nil {
 		return w.failed(err)
 	}
