@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"busbw/reports"
 )
@@ -73,4 +74,40 @@ func logged(t *testing.T, name string) string {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+// One Ctrl-C ends what waits for a pipe, but not before what the pipe's other
+// end still prints was read.
+func TestImportInterrupted(t *testing.T) {
+	for _, ends := range []bool{false, true} {
+		cmd, out, errs := command(t, "import", "-")
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		const row = "        1024           256     float     sum      -1    10.00    0.10    0.10      0    10.00    0.10    0.10      0\n"
+		if _, err := in.Write([]byte("# nThread 1 nGpus 2\n#\n# Using devices\n#  Rank  0 Group  0 Pid 1 on a device  0\n#  Rank  1 Group  0 Pid 1 on a device  1\n" + row)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(300 * time.Millisecond) // until it has installed what catches signals
+		if err := cmd.Process.Signal(os.Interrupt); err != nil {
+			t.Fatal(err)
+		}
+		if ends {
+			in.Close()
+		}
+		err = cmd.Wait()
+		if cut := strings.Contains(errs.String(), "interrupted before the end"); cut == ends {
+			t.Errorf("the pipe ends: %t; it said %q", ends, errs)
+		}
+		if ends && !strings.Contains(out.String(), "1 KiB") {
+			t.Errorf("the row was not read:\n%s%s", out, errs)
+		}
+		if !ends && code(err) != exitFail {
+			t.Errorf("exit %d, want %d", code(err), exitFail)
+		}
+	}
 }

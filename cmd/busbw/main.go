@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -99,8 +101,23 @@ A worker runs on each node; workers find each other by gossip; busbw run drives 
 	)
 	for _, c := range append(root.Commands(), root) {
 		c.SetFlagErrorFunc(flagError)
+		if slices.Contains([]string{"report", "import", "compare", "results"}, c.Name()) {
+			c.PersistentPreRun = endReading
+		}
 	}
 	return root
+}
+
+// endReading lets Ctrl-C end a command that only reads, and may be waiting for
+// a pipe or a terminal. What writes that pipe was interrupted too: what it had
+// printed is still read.
+func endReading(cmd *cobra.Command, _ []string) {
+	errs := cmd.ErrOrStderr()
+	context.AfterFunc(cmd.Context(), func() {
+		time.Sleep(time.Second)
+		fmt.Fprintln(errs, "busbw: interrupted before the end of what was to be read")
+		os.Exit(exitFail)
+	})
 }
 
 // exitCode says what went wrong, once, on one line, and picks the code.
