@@ -81,8 +81,8 @@ type folder struct{ name, kind, verdict string }
 
 // What stands over folders of each kind.
 const (
-	sweepFolders  = "sweeps, of several files each (busbw sweep --resume FOLDER goes on with one, or shows its report again)"
-	acceptFolders = "acceptances (busbw report --format html FOLDER shows one)"
+	sweepFolders  = "sweeps, of several files each (busbw results show FOLDER shows what one has found, busbw sweep --resume FOLDER goes on with it)"
+	acceptFolders = "acceptances (busbw results show FOLDER shows one, busbw report --format html FOLDER as a page)"
 )
 
 // foldersIn are the folders of sweeps in dir, then those of acceptances, each by
@@ -112,42 +112,58 @@ func foldersIn(dir string) (folders []folder, err error) {
 	return append(folders, accepted...), nil
 }
 
-// findFolder is the one folder of a sweep or an acceptance whose name begins so;
-// none is the error where there is none.
-func findFolder(dir, what string, none error) (string, error) {
+// findFolder is the one folder of a sweep or an acceptance whose name, or the id
+// in it (TIME-ID-sweep), begins so; none is the error where there is none.
+func findFolder(dir, what string, none error) (folder, error) {
 	folders, err := foldersIn(dir)
 	if err != nil {
-		return "", err
+		return folder{}, err
 	}
-	var found []string
+	var found []folder
+	var names []string
 	for _, f := range folders {
-		if strings.HasPrefix(f.name, what) {
-			found = append(found, f.name)
+		if f.name == what {
+			return f, nil
+		}
+		parts := strings.SplitN(f.name, "-", 3)
+		if strings.HasPrefix(f.name, what) || len(parts) == 3 && strings.HasPrefix(parts[2], what) {
+			found, names = append(found, f), append(names, f.name)
 		}
 	}
 	switch len(found) {
 	case 0:
-		return "", none
+		return folder{}, none
 	case 1:
-		return filepath.Join(dir, found[0]), nil
+		return found[0], nil
 	}
-	return "", fmt.Errorf("%q may be %s; give more of the name", what, strings.Join(found[:min(len(found), 5)], ", "))
+	return folder{}, fmt.Errorf("%q may be %s; give more of the name", what, strings.Join(names[:min(len(names), 5)], ", "))
 }
 
 func showCommand(dir *string) *cobra.Command {
 	format := "table"
 	cmd := &cobra.Command{
-		Use:     "show RUN",
-		Short:   "Render one run of the folder",
-		Example: "  busbw results show 3f2a1b9c --format detail",
-		Args:    oneArg("RUN, the beginning of a run's id or of a file's name"),
+		Use:   "show RUN",
+		Short: "Render one run, sweep or acceptance of the folder",
+		Long: `Render what busbw results lists, named by the beginning of its id or of its
+file's or folder's name, or as listed. Of a sweep: which settings are better so
+far (table, md, json; other formats show its launches), and how to go on.`,
+		Example: "  busbw results show 3f2a1b9c --format detail\n  busbw results show results/20261130-101500-3f2a-sweep",
+		Args:    oneArg("RUN, the beginning of a run's id or of a file's or folder's name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := knownFormat(format); err != nil {
 				return err
 			}
-			file, err := reports.Find(*dir, args[0])
+			what := args[0]
+			if p := filepath.Clean(what); filepath.Dir(p) == filepath.Clean(*dir) || strings.HasSuffix(what, "/") {
+				what = filepath.Base(p) // as listed, or completed by a shell
+			}
+			file, err := reports.Find(*dir, what)
 			if errors.Is(err, reports.ErrNoRun) {
-				file, err = findFolder(*dir, args[0], err)
+				var f folder
+				f, err = findFolder(*dir, what, err)
+				if file = filepath.Join(*dir, f.name); err == nil && f.kind == sweepFolders && sweepFormat(format) {
+					return showSweep(cmd.OutOrStdout(), cmd.ErrOrStderr(), file, format)
+				}
 			}
 			if err != nil {
 				return err

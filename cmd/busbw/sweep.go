@@ -28,6 +28,9 @@ type sweepFlags struct {
 	format, output, resume string
 }
 
+// defaultMargin is the least difference that a sweep claims unless told otherwise.
+const defaultMargin = "2%"
+
 func sweepCommand() *cobra.Command {
 	f := sweepFlags{run: newRunFlags()}
 	f.run.minBytes, f.run.factor, f.run.time = 1<<10, 16, 100*time.Millisecond
@@ -79,7 +82,7 @@ A matrix is YAML (docs/sweep.md has all of it):
 	fl.IntVar(&f.twice, "aa", 6, "launches of the base before all others, to learn the noise (0: none)")
 	fl.Uint64Var(&f.seed, "seed", 0, "of the random order (0: a new one, which is kept)")
 	fl.DurationVar(&f.budget, "budget", 0, "longest time for all; fewer launches where more do not fit (0: no limit)")
-	fl.StringVar(&f.margin, "margin", "2%", "least difference that is claimed")
+	fl.StringVar(&f.margin, "margin", defaultMargin, "least difference that is claimed")
 	f.run.what(fl)
 	f.run.where(cmd)
 	formatFlag(fl, &f.format, "one of "+strings.Join(reports.TuningFormats(), ", "))

@@ -75,8 +75,16 @@ func (m *manifest) write(dir string) error {
 
 // anew are the flags that a sweep does not keep: what they said is in the
 // manifest, or is for a resumed one to say again.
-var anew = map[string]bool{"resume": true, "output": true, "budget": true, "format": true, "json": true, "margin": true, "launches": true, "aa": true, "seed": true,
+var anew = map[string]bool{"resume": true, "output": true, "budget": true, "format": true, "json": true, "launches": true, "aa": true, "seed": true,
 	"env": true, "matrix": true, "file": true, "engine": true}
+
+// margin is the least difference that the sweep was begun to claim.
+func (m *manifest) margin() string {
+	if v := m.Flags["margin"]; len(v) == 1 {
+		return v[0]
+	}
+	return defaultMargin
+}
 
 // given are the flags that say what a sweep measures, as they were given.
 func given(fl *pflag.FlagSet) map[string][]string {
@@ -126,22 +134,34 @@ type trialFile struct {
 	w       *reports.Writer
 }
 
-// openTrials opens a results file for every variant, and the last for A/A.
-func openTrials(dir string, variants []coordinator.Variant) (files []*trialFile, err error) {
-	names := []string{}
+// trialPaths names a results file for every variant, and the last for A/A.
+func trialPaths(dir string, variants []coordinator.Variant) (paths []string) {
 	for i, v := range variants {
-		names = append(names, fmt.Sprintf("%02d-%s.jsonl.zst", i, slug(v.Name)))
+		paths = append(paths, filepath.Join(dir, fmt.Sprintf("%02d-%s.jsonl.zst", i, slug(v.Name))))
 	}
-	for _, n := range append(names, "aa.jsonl.zst") {
-		path := filepath.Join(dir, n)
-		t := &trialFile{done: map[int]bool{}}
-		kept, _, err := reports.ReadFile(path)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	return append(paths, filepath.Join(dir, "aa.jsonl.zst"))
+}
+
+// readTrials reads the launches that a file keeps; none where there is no file yet.
+func readTrials(path string) (*trialFile, error) {
+	t := &trialFile{done: map[int]bool{}}
+	kept, _, err := reports.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for _, r := range kept {
+		t.results = append(t.results, r)
+		t.done[r.Launch] = true
+	}
+	return t, nil
+}
+
+// openTrials opens the files of a sweep to add to what they keep.
+func openTrials(dir string, variants []coordinator.Variant) (files []*trialFile, err error) {
+	for _, path := range trialPaths(dir, variants) {
+		t, err := readTrials(path)
+		if err != nil {
 			return files, err
-		}
-		for _, r := range kept {
-			t.results = append(t.results, r)
-			t.done[r.Launch] = true
 		}
 		if t.w, err = reports.Append(path); err != nil {
 			return files, err

@@ -262,27 +262,16 @@ func (s *sweep) launch(ctx context.Context, x slot, left int) error {
 // report shows what the launches have shown; err is what ended them.
 func (s *sweep) report(err error) error {
 	canceled := errors.Is(err, context.Canceled)
-	wrong := false
-	if len(s.files[0].results) > 0 {
-		var trials []reports.Trial
-		for i, v := range s.variants {
-			trials = append(trials, reports.Trial{Name: v.Name, Lines: coordinator.ExportsOf(s.flags.engine, v.Settings), Results: s.files[i].results})
-			wrong = wrong || reports.Found(s.files[i].results)
-		}
-		t, terr := reports.Tune(trials, s.files[len(s.variants)].results, s.margin)
-		if terr != nil {
-			return errors.Join(err, terr)
-		}
-		if rerr := t.Render(s.out, s.flags.format); rerr != nil {
-			return rerr
-		}
+	t, wrong, terr := tuned(&s.manifest, s.files, s.margin)
+	if terr == nil && t != nil {
+		terr = t.Render(s.out, s.flags.format)
 	}
 	fmt.Fprintf(s.errs, "every launch is kept in %s (seed %d)\n", s.dir, s.manifest.Seed)
 	switch {
 	case canceled:
-		return fmt.Errorf("interrupted: go on with busbw sweep --resume %s", s.dir)
-	case err != nil:
-		return err
+		return errors.Join(terr, fmt.Errorf("interrupted: go on with busbw sweep --resume %s", s.dir))
+	case err != nil, terr != nil:
+		return errors.Join(terr, err)
 	case wrong:
 		return errFound
 	case !s.compared():

@@ -55,8 +55,26 @@ func TestSweep(t *testing.T) {
 		t.Fatalf("%q; want a file for each setting and one for A/A", files)
 	}
 
+	// busbw results lists the sweep, and shows it by any name of it: finished, and with a launch lost.
+	show := func(want, format string, names ...string) {
+		t.Helper()
+		for _, name := range names {
+			show, out, errs := command(t, "results", "show", "--dir", ".", name, "--format", format)
+			show.Dir = cmd.Dir
+			if err := show.Run(); code(err) != exitFine || !strings.Contains(errs.String(), want) {
+				t.Fatalf("results show %s: exit %d, want %q\n%s\n%s", name, code(err), want, out, errs)
+			}
+			if format == "json" {
+				judge(out.Bytes())
+			}
+		}
+	}
+	show("all 18 launches kept", "json", "sweep", "sw", "./sweep/")
+	show("", "csv", "sweep")
+
 	// A launch that is lost is made again, with the flags that were given then; then nothing is left to do.
 	loseLaunch(t, files[2])
+	show("17 of 18 launches kept: busbw sweep --resume sweep goes on", "table", "sweep")
 	again, out, errs := command(t, "sweep", "--resume", "sweep", "--format", "json")
 	again.Dir = cmd.Dir
 	if err := again.Run(); code(err) != exitFine || strings.Count(errs.String(), "\nlaunch ") != 1 {
