@@ -44,7 +44,11 @@ func (d *Device) Register(mem []byte) (*Region, error) {
 func (d *Device) register(addr, size uint64, how string) (*Region, error) {
 	mr, err := C.rv_reg(d.pd, C.uint64_t(addr), C.size_t(size), d.access())
 	if mr == nil {
-		return nil, fmt.Errorf("%s: cannot register %d bytes of %s memory: %w%s", d.Rail, size, how, err, memlockHint(err, size))
+		what := how
+		if how == "host" {
+			what = "host memory"
+		}
+		return nil, fmt.Errorf("%s: cannot register %d bytes of %s: %w%s", d.Rail, size, what, err, memlockHint(err, size))
 	}
 	return newRegion(mr, addr, size, how), nil
 }

@@ -79,7 +79,8 @@ CUresult cuInit(unsigned flags) {
     void *to = MAP_FAILED, *from = MAP_FAILED;
     if (host_size && !ftruncate(backing, host_size)) {
       to = mmap(NULL, host_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, backing, 0);
-      from = mmap(NULL, host_size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      from = fake_env("FAKECUDA_PEERMEM", 0) ? mmap(NULL, host_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, backing, 0)
+                                             : mmap(NULL, host_size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
       if (to == MAP_FAILED || from == MAP_FAILED) perror("fakecuda"), abort();
     }
     host_from = (u64)from, host_shift = (u64)to - (u64)from;

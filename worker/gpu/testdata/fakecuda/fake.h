@@ -7,6 +7,7 @@
 //
 //   FAKECUDA_DEVICES=2  FAKECUDA_CC=90  FAKECUDA_DRIVER=12080  FAKECUDA_MEM=256 (MiB a device)
 //   FAKECUDA_P2P=all|none|pairs  FAKECUDA_DMABUF=0
+//   FAKECUDA_PEERMEM=1: its addresses can be read, so that an RDMA device registers them, as with nvidia_peermem
 //   FAKECUDA_JITTER=us: a random pause before what a stream does, now and then
 //   FAKECUDA_LAZY=1: a stream does nothing before somebody waits for it, and a graph's nodes go in any order that
 //     their dependencies allow: what no event declares does not hold
