@@ -18,9 +18,10 @@ import (
 // is interpolated, and beyond the largest it stays as it is.
 type Measured struct {
 	Fits         []Fit
-	Ranks, Nodes int // of the largest group; of the run with most
-	least, most  map[string]int64
+	Ranks, Nodes int              // of the largest group; of the run with most
+	least, most  map[string]int64 // bytes, by case and whether that was between nodes
 	spreads      map[string]Range // of measured over predicted times
+	times        map[timed]Range  // what was measured, s
 	Passed       []string         // what could not be used, and why
 }
 
@@ -31,7 +32,17 @@ type Fit struct {
 	Algorithm string // "": all operations and algorithms
 	Ranks     int
 	Points    int
-	Way       Way
+	// Borrowed: of one size of message only, from which α and B cannot be told
+	// apart; they are those of all together, scaled to its times.
+	Borrowed bool
+	Way      Way
+}
+
+// timed is a case as it was measured, on so many nodes of equal numbers of ranks.
+type timed struct {
+	name         string
+	nodes, ranks int
+	bytes        int64
 }
 
 // ErrNothing is results in which there is nothing to calibrate from.
@@ -40,7 +51,7 @@ var ErrNothing = errors.New("nothing to calibrate from")
 // Calibrate makes a machine like the one that the results were measured on.
 // layout is how large predictions assume it to be; nil: as measured.
 func Calibrate(results []reports.Result, layout *Cluster) (*Machine, error) {
-	m := &Measured{least: map[string]int64{}, most: map[string]int64{}, spreads: map[string]Range{}}
+	m := &Measured{least: map[string]int64{}, most: map[string]int64{}, spreads: map[string]Range{}, times: map[timed]Range{}}
 	perNode := 1
 	paths := map[string][]point{}
 	var figures []reports.Figure
@@ -57,7 +68,8 @@ func Calibrate(results []reports.Result, layout *Cluster) (*Machine, error) {
 		} else if f.Nodes > 0 {
 			perNode = max(perNode, f.Ranks*f.Groups/f.Nodes)
 		}
-		k := caseName(p.op, p.algorithm)
+		m.note(&f, path, &p)
+		k := where(p.op, p.algorithm, path == "intra")
 		if m.most[k] == 0 || p.bytes < m.least[k] {
 			m.least[k] = p.bytes
 		}
@@ -87,6 +99,22 @@ func Calibrate(results []reports.Result, layout *Cluster) (*Machine, error) {
 	return machine, nil
 }
 
+// note keeps what was measured, for the intervals of predictions of the same.
+func (m *Measured) note(f *reports.Figure, path string, p *point) {
+	k := timed{caseName(p.op, p.algorithm), f.Nodes, p.ranks, p.bytes}
+	switch path {
+	case "intra":
+		k.nodes = 1
+	case "cross":
+		k.nodes = p.ranks
+	}
+	t, ok := m.times[k]
+	if !ok {
+		t = Range{Low: p.seconds, High: p.seconds}
+	}
+	m.times[k] = Range{Low: min(t.Low, p.seconds), High: max(t.High, p.seconds)}
+}
+
 // Spread notes how far predictions are off for figures.
 func (m *Machine) Spread(figures []reports.Figure) {
 	for _, f := range figures {
@@ -104,6 +132,15 @@ func (m *Machine) Spread(figures []reports.Figure) {
 }
 
 func caseName(op collectives.Op, algorithm string) string { return op.String() + " " + algorithm }
+
+// where is a case with the kind of paths that it was measured on: what an
+// algorithm does within a node tells little of what it does between nodes.
+func where(op collectives.Op, algorithm string, inside bool) string {
+	if inside {
+		return caseName(op, algorithm) + " within a node"
+	}
+	return caseName(op, algorithm) + " between nodes"
+}
 
 func (m *Measured) pass(why string) {
 	if !slices.Contains(m.Passed, why) && len(m.Passed) < 20 {
@@ -175,11 +212,18 @@ func (m *Measured) fit(path string, points []point) error {
 		groups[key{0, "", p.ranks}] = append(groups[key{0, "", p.ranks}], p)
 	}
 	for k, ps := range groups {
-		w, err := fit(ps)
+		f := Fit{Path: path, Op: k.op, Algorithm: k.algorithm, Ranks: k.ranks, Points: len(ps)}
+		all := groups[key{0, "", k.ranks}]
+		var err error
+		if f.Borrowed = k.algorithm != "" && oneMessage(ps) && !oneMessage(all); f.Borrowed {
+			f.Way, err = borrow(ps, all)
+		} else {
+			f.Way, err = fit(ps)
+		}
 		if err != nil {
 			return fmt.Errorf("fit of %s %s %s: %w", path, k.op, k.algorithm, err)
 		}
-		m.Fits = append(m.Fits, Fit{Path: path, Op: k.op, Algorithm: k.algorithm, Ranks: k.ranks, Points: len(ps), Way: w})
+		m.Fits = append(m.Fits, f)
 	}
 	slices.SortFunc(m.Fits, func(a, b Fit) int {
 		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Op, b.Op), cmp.Compare(a.Algorithm, b.Algorithm), cmp.Compare(a.Ranks, b.Ranks))
@@ -231,7 +275,7 @@ func between(v, w Way, share float64) Way {
 	var out Way
 	for _, n := range upTo {
 		a, b := v.of(n), w.of(n)
-		c := Band{UpTo: n}
+		c := Band{UpTo: n, Single: a.Single || b.Single}
 		for e := range c.At {
 			c.At[e] = collectives.Class{Alpha: mix(a.At[e].Alpha, b.At[e].Alpha), GBps: mix(a.At[e].GBps, b.At[e].GBps)}
 		}

@@ -76,9 +76,9 @@ func TestCalibrationFindsThePath(t *testing.T) {
 		want      string
 	}{
 		{"ring", 1 << 20, 17, "17 ranks are more than twice the measured 8"},
-		{"ring", 1 << 26, 8, "67108864 B is outside the measured 64 to 16777216 B"},
+		{"ring", 1 << 26, 8, "64 MiB is outside the measured 64 B to 16 MiB"},
 		{"ring", 32, 8, "32 B is outside"},
-		{"halving", 1 << 20, 8, "all_reduce halving was not measured"},
+		{"halving", 1 << 20, 8, "all_reduce halving between nodes was not measured"},
 	} {
 		p, err := m.Predict(collectives.AllReduce, c.algorithm, c.bytes, c.nodes)
 		if err != nil || !strings.Contains(strings.Join(p.Extrapolated, "; "), c.want) {

@@ -74,6 +74,10 @@ func fit(points []point) (Way, error) {
 			return nil, err
 		}
 	}
+	if oneMessage(points) {
+		b, err := single(points)
+		return Way{b}, err
+	}
 	var cuts []int
 	for range 3 { // α and B decide what is critical, which decides α and B
 		cuts = segments(points)
@@ -101,8 +105,9 @@ func band(part []point) Band {
 	b := Band{UpTo: part[len(part)-1].message, Alpha: Range{Low: alpha, High: alpha}, GBps: Range{Low: 1 / g, High: 1 / g}}
 	change := Range{Low: 1, High: 1}
 	for left := range part {
-		if len(part) < 3 {
-			break
+		rest := slices.Concat(part[:left], part[left+1:])
+		if len(part) < 3 || oneMessage(rest) {
+			continue // they could not tell α from B
 		}
 		a1, g1 := line(part, left)
 		b.Alpha = Range{Low: min(b.Alpha.Low, a1), High: max(b.Alpha.High, a1)}
@@ -118,6 +123,74 @@ func band(part []point) Band {
 		b.At[e] = collectives.Class{Alpha: alpha * by, GBps: 1 / (g * by)}
 	}
 	return b
+}
+
+// oneMessage says that all have messages of the same size: then many pairs of α
+// and B say the same.
+func oneMessage(points []point) bool {
+	for _, p := range points {
+		if p.message != points[0].message {
+			return false
+		}
+	}
+	return true
+}
+
+// single is what messages of one size tell: about half of their time for each of
+// α and B where nothing says which it is, and half or twice as much at the ends.
+func single(points []point) (Band, error) {
+	a, g := 0.0, 0.0
+	for _, p := range points {
+		a, g = a+p.a/p.seconds, g+p.g/p.seconds
+	}
+	n := float64(len(points))
+	c := collectives.Class{Alpha: n / (2 * a), GBps: 1 / max(n/(2*max(g, least)), least)}
+	scale, err := scale(points, Way{{At: [3]collectives.Class{middle: c}}})
+	b := Band{UpTo: math.MaxInt64, Single: true}
+	for e, by := range map[end]float64{best: scale / 2, middle: scale, worst: 2 * scale} {
+		b.At[e] = collectives.Class{Alpha: c.Alpha * by, GBps: c.GBps / by}
+	}
+	return b, err
+}
+
+// scale is by how much the points take longer than on a way.
+func scale(points []point, w Way) (float64, error) {
+	sum := 0.0
+	for i := range points {
+		p := &points[i]
+		c := w.of(p.message).At[middle]
+		t, err := p.simulate(c.Alpha, 1/c.GBps)
+		if err != nil {
+			return 1, err
+		}
+		sum += math.Log(p.seconds / t)
+	}
+	return math.Exp(sum / float64(len(points))), nil
+}
+
+// borrow makes a way from points of one message size by scaling that of all to
+// their times. Since nobody knows whether α or B is what differs, the ends are
+// those of all, scaled and not scaled.
+func borrow(points, all []point) (Way, error) {
+	w, err := fit(slices.Clone(all))
+	if err != nil {
+		return nil, err
+	}
+	scale, err := scale(points, w)
+	if err != nil {
+		return nil, err
+	}
+	for i := range w {
+		b := &w[i]
+		for e, by := range map[end]float64{best: min(1, scale), middle: scale, worst: max(1, scale)} {
+			b.At[e].Alpha *= by
+			b.At[e].GBps /= by
+		}
+		ends := func(x Range) Range { return Range{Low: x.Low * min(1, scale), High: x.High * max(1, scale)} }
+		b.Alpha = ends(b.Alpha)
+		b.GBps = Range{Low: b.GBps.Low / max(1, scale), High: b.GBps.High / min(1, scale)}
+	}
+	return w, nil
 }
 
 // line is the best α (s) and 1/B (s/GB), neither negative, without point left.

@@ -2,11 +2,13 @@ package plan
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"busbw/collectives"
 	"busbw/reports"
@@ -57,12 +59,12 @@ func (m *Measured) spread(op collectives.Op, algorithm string) Range {
 // beyond says in what a prediction goes beyond the measurements: more than twice
 // as large, or of a size or algorithm that was not measured.
 func (m *Measured) beyond(p Prediction) (why []string) {
-	k := caseName(p.Op, p.Algorithm)
-	switch most, ok := m.most[k]; {
-	case !ok:
+	k := where(p.Op, p.Algorithm, p.Nodes == 1)
+	switch m.known(p.Op, p.Algorithm, p.Nodes, p.Bytes) {
+	case notMeasured:
 		why = append(why, k+" was not measured")
-	case p.Bytes < m.least[k] || p.Bytes > most:
-		why = append(why, fmt.Sprintf("%d B is outside the measured %d to %d B", p.Bytes, m.least[k], most))
+	case otherSizes:
+		why = append(why, fmt.Sprintf("%s: %s is outside the measured %s to %s", k, reports.SizeText(p.Bytes), reports.SizeText(m.least[k]), reports.SizeText(m.most[k])))
 	}
 	if p.Ranks > 2*m.Ranks {
 		why = append(why, fmt.Sprintf("%d ranks are more than twice the measured %d", p.Ranks, m.Ranks))
@@ -71,6 +73,58 @@ func (m *Measured) beyond(p Prediction) (why []string) {
 		why = append(why, fmt.Sprintf("%d nodes are more than twice the measured %d", p.Nodes, m.Nodes))
 	}
 	return why
+}
+
+// knowledge of a case, the best first.
+type knowledge int
+
+const (
+	thisSize knowledge = iota
+	otherSizes
+	notMeasured
+)
+
+// known says what was measured of an algorithm on one node, or on several.
+func (m *Measured) known(op collectives.Op, algorithm string, nodes int, bytes int64) knowledge {
+	k := where(op, algorithm, nodes == 1)
+	switch most, ok := m.most[k]; {
+	case !ok:
+		return notMeasured
+	case bytes < m.least[k] || bytes > most:
+		return otherSizes
+	}
+	return thisSize
+}
+
+// ErrOneSize is a prediction of another size than the only one measured.
+var ErrOneSize = errors.New("only messages of one size were measured, which cannot tell latency from bandwidth: measure small and large sizes")
+
+// one says why a size cannot be predicted: α and B of a path that it takes are
+// not known one by one.
+func (m *Machine) one(op collectives.Op, algorithm string, bytes int64, nodes int) error {
+	if m.Measured == nil {
+		return nil
+	}
+	for _, path := range []string{"intra", "cross"} {
+		if path == "cross" && nodes*m.GPUs <= m.NVLink.Domain || path == "intra" && m.NVLink.Domain == 1 {
+			continue
+		}
+		ranks := min(nodes*m.GPUs, m.NVLink.Domain)
+		if path == "cross" {
+			ranks = (nodes*m.GPUs + m.NVLink.Domain - 1) / m.NVLink.Domain
+		}
+		w := m.Measured.way(path, op, algorithm, ranks)
+		if w == nil || !w[0].Single {
+			continue
+		}
+		for k, most := range m.Measured.most {
+			if strings.HasPrefix(k, op.String()+" ") && bytes <= 2*most && 2*bytes >= m.Measured.least[k] {
+				return nil
+			}
+		}
+		return fmt.Errorf("%s %s of %s: %s: %w", op, algorithm, reports.SizeText(bytes), path, ErrOneSize)
+	}
+	return nil
 }
 
 // Holdout is how well a fit on one half of the measurements predicts the other.

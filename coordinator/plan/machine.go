@@ -22,6 +22,8 @@ type Band struct {
 	UpTo        int64
 	At          [3]collectives.Class // by end
 	Alpha, GBps Range                // s; of single numbers, where At moves both at once
+	// Single: only messages of one size were measured, which cannot tell α from B.
+	Single bool
 }
 
 // Described is the machine of a description alone.

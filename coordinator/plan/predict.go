@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"busbw/collectives"
+	"busbw/reports"
 )
 
 // Prediction is the time of one operation of one size on so many nodes.
@@ -19,6 +20,7 @@ type Prediction struct {
 	Low, High    float64 // s: with all numbers at the better and at the worse end
 	Terms        []Term  // what the time consists of, most first
 	Extrapolated []string
+	Aside        string // what else there is to know of it
 }
 
 // Term is a share of the time: how much of it would go if that were for nothing.
@@ -43,8 +45,14 @@ func Best(op collectives.Op) []string {
 // Fastest predicts with the algorithm that takes least time. skipped says which
 // could not be simulated.
 func (m *Machine) Fastest(op collectives.Op, bytes int64, nodes int) (p Prediction, skipped []string, err error) {
-	least := math.Inf(1)
-	for _, name := range Best(op) {
+	least, known := math.Inf(1), notMeasured
+	fastest, guess := math.Inf(1), "" // of all, whatever is known of them
+	var unfit error
+	for _, name := range m.candidates(op, bytes, nodes) {
+		now := thisSize
+		if m.Measured != nil {
+			now = m.Measured.known(op, name, nodes, bytes)
+		}
 		s, serr := m.study(op, name, bytes, nodes)
 		var t float64
 		if serr == nil {
@@ -53,17 +61,44 @@ func (m *Machine) Fastest(op collectives.Op, bytes int64, nodes int) (p Predicti
 		switch {
 		case errors.Is(serr, ErrTooLarge):
 			skipped = append(skipped, name)
+		case errors.Is(serr, ErrOneSize):
+			unfit = serr
 		case serr != nil:
 			return p, nil, serr
-		case t < least:
-			least, p.Algorithm = t, name
+		case now < known || now == known && t < least:
+			least, known, p.Algorithm = t, now, name
 		}
+		if serr == nil && t < fastest {
+			fastest, guess = t, name
+		}
+	}
+	if p.Algorithm == "" && unfit != nil {
+		return p, skipped, unfit
 	}
 	if p.Algorithm == "" {
 		return p, skipped, fmt.Errorf("%s of %d B on %d nodes: %w, whatever the algorithm", op, bytes, nodes, ErrTooLarge)
 	}
 	p, err = m.Predict(op, p.Algorithm, bytes, nodes)
+	if guess != p.Algorithm {
+		p.Aside = fmt.Sprintf("%s of %s on %d node%s: %s could take %s, but less is known of it: measure it (busbw run --algo %s)",
+			op, reports.SizeText(bytes), nodes, s(nodes), guess, reports.TimeText(fastest), guess)
+	}
 	return p, skipped, err
+}
+
+// candidates are the algorithms among which Fastest looks: the best, and what was
+// measured for this size, at about this scale.
+func (m *Machine) candidates(op collectives.Op, bytes int64, nodes int) []string {
+	names := Best(op)
+	if m.Measured == nil || nodes*m.GPUs > 2*m.Measured.Ranks {
+		return names
+	}
+	for _, name := range collectives.Algorithms(op) {
+		if !slices.Contains(names, name) && m.Measured.known(op, name, nodes, bytes) == thisSize {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // Predict is the time of S = bytes by one algorithm.
@@ -90,6 +125,9 @@ func (m *Machine) Predict(op collectives.Op, algorithm string, bytes int64, node
 	if m.Measured != nil {
 		spread := m.Measured.spread(op, algorithm)
 		p.Low, p.High = min(p.Low*spread.Low, p.Seconds), max(p.High*spread.High, p.Seconds)
+		if t, ok := m.Measured.times[timed{caseName(op, algorithm), nodes, p.Ranks, bytes}]; ok {
+			p.Low, p.High = min(p.Low, t.Low), max(p.High, t.High)
+		}
 		p.Extrapolated = m.Measured.beyond(p)
 	}
 	return p, nil
@@ -119,6 +157,9 @@ const (
 func (m *Machine) study(op collectives.Op, algorithm string, bytes int64, nodes int) (*study, error) {
 	if bytes < 1 {
 		return nil, fmt.Errorf("%s of %d B: want at least 1", op, bytes)
+	}
+	if err := m.one(op, algorithm, bytes, nodes); err != nil {
+		return nil, err
 	}
 	f, err := m.fabric(op, algorithm, nodes, middle)
 	if err != nil {

@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"busbw/reports"
@@ -63,16 +64,41 @@ func (m *Machine) Fitted(w io.Writer) error {
 		for i, b := range f.Way {
 			upTo := "≤ " + reports.SizeText(b.UpTo)
 			if i == len(f.Way)-1 {
-				upTo = "more"
+				upTo = "all"
+				if i > 0 {
+					upTo = "larger"
+				}
 			}
 			rate := span(b.GBps, reports.RateText)
 			if b.GBps.Low >= 1/least {
 				rate = "—"
 			}
-			rows = append(rows, []string{f.Path, what, fmt.Sprint(f.Ranks), fmt.Sprint(f.Points), upTo, span(b.Alpha, reports.TimeText), rate})
+			alpha := span(b.Alpha, reports.TimeText)
+			switch {
+			case b.Single:
+				alpha, rate = "unknown", "unknown"
+			case b.Alpha.High <= 0:
+				alpha = "—"
+			}
+			if f.Borrowed {
+				alpha, rate = alpha+"†", rate+"†"
+			}
+			rows = append(rows, []string{f.Path, what, fmt.Sprint(f.Ranks), fmt.Sprint(f.Points), upTo, alpha, rate})
 		}
 	}
-	return reports.Draw(w, []string{"PATH", "CASE", "RANKS", "POINTS", "MESSAGES", "α", "B, GB/s"}, "llrrlll", rows)
+	if err := reports.Draw(w, []string{"PATH", "CASE", "RANKS", "POINTS", "MESSAGES", "α", "B, GB/s"}, "llrrlll", rows); err != nil {
+		return err
+	}
+	text := "MESSAGES: of which sizes; a collective cuts its bytes into such. —: too small to be seen beside the other.\n"
+	has := func(which func(Fit) bool) bool { return slices.ContainsFunc(m.Measured.Fits, which) }
+	if has(func(f Fit) bool { return f.Borrowed }) {
+		text += "†: measured with one size of message, which cannot tell α from B: those of all together, scaled to its times.\n"
+	}
+	if has(func(f Fit) bool { return f.Way[0].Single }) {
+		text += "unknown: messages of one size cannot tell α from B; the interval is half to twice, and other sizes are not predicted.\n"
+	}
+	_, err := io.WriteString(w, text)
+	return err
 }
 
 // Table is a row for each prediction.
@@ -87,7 +113,11 @@ func Table(w io.Writer, predictions []Prediction) error {
 	if err := reports.Draw(w, heads, "lrrrlrlrll", rows); err != nil {
 		return err
 	}
-	return footnotes(w, predictions)
+	if err := footnotes(w, predictions); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(w, "BUSBW: GB/s (1e9 B/s).")
+	return err
 }
 
 // Versus compares predictions of two machines, pair by pair. What neither knows
@@ -141,7 +171,12 @@ func footnotes(w io.Writer, predictions []Prediction) error {
 			}
 		}
 	}
-	b.WriteString("BETWEEN: with what is not known exactly at its better and at its worse end. BUSBW: GB/s (1e9 B/s).\n")
+	for _, p := range predictions {
+		if p.Aside != "" {
+			fmt.Fprintln(&b, p.Aside)
+		}
+	}
+	b.WriteString("BETWEEN: with what is not known exactly at its better and at its worse end.\n")
 	_, err := io.WriteString(w, b.String())
 	return err
 }
