@@ -21,3 +21,14 @@ func TestLoopbackStream(t *testing.T) {
 		t.Errorf("foreign address: %v", err)
 	}
 }
+
+func TestDisturbed(t *testing.T) {
+	for _, tc := range []struct {
+		one, both float64
+		want      bool
+	}{{3.17, 0.79, true}, {3.17, 1.7, false}, {2, 3.5, false}} {
+		if got := disturbed(tc.one, tc.both); got != tc.want {
+			t.Errorf("%.2f GB/s one way and %.2f both ways: disturbed %v", tc.one, tc.both, got)
+		}
+	}
+}

@@ -31,6 +31,9 @@ type Sweep struct {
 	addrs     []string
 	network   map[string]string // what carries the nodes' sockets, by name
 	machines  []string
+	opened    []OpenReply
+	measured  []LimitsReply // by node: the largest of this launch
+	futile    int           // tries to raise a limit that raised none
 	machine   Machine
 	fabric    collectives.Fabric
 	mixed     bool           // machines differ in kind: no limit is known
@@ -58,6 +61,7 @@ func (s *Sweep) Open(ctx context.Context, session doer, req *Request) (facts []s
 	if err != nil {
 		return nil, err
 	}
+	s.opened = replies
 	for i, r := range replies {
 		s.addrs, s.machines = append(s.addrs, r.Addr), append(s.machines, r.Machine)
 		s.network = joined(s.network, overNetwork(r))
@@ -152,10 +156,15 @@ func (s *Sweep) Measure(ctx context.Context, c Case) (reports.Result, error) {
 	if wrong != nil && *wrong > 0 {
 		res.Notes = append(res.Notes, "wrong data, first at "+first)
 	}
-	if err := s.time(ctx, c, &res); err != nil || res.Verbs == nil && res.Memory == memoryHost {
+	if err := s.time(ctx, c, &res); err != nil {
 		return res, err
 	}
-	return res, s.ports(ctx, &res)
+	if res.Verbs != nil || res.Memory != memoryHost {
+		if err := s.ports(ctx, &res); err != nil {
+			return res, err
+		}
+	}
+	return res, s.again(ctx, c, &res)
 }
 
 // check compares the data of one untimed collective with what it must be.
@@ -208,11 +217,19 @@ func (s *Sweep) Blank(c Case) reports.Result {
 		res.Hosts = append(res.Hosts, n.Host)
 	}
 	res.OneMachine = len(s.Nodes) > 1 && s.machine.Shared == len(s.Nodes)
-	k := len(slices.Compact(slices.Clone(c.params.Nodes))) // ranks are numbered node-major
-	if name, how, gbps, ok := s.machine.Bound(c.op, len(c.groups[0]), k, len(c.groups), len(s.Nodes)); ok && !s.mixed {
-		res.Limit = &reports.Limit{Name: name, GBps: gbps, How: how}
-	}
+	res.Limit = s.bound(c)
 	return res
+}
+
+// bound is the limit of a case on the machines as they were measured; nil
+// where it is not known.
+func (s *Sweep) bound(c Case) *reports.Limit {
+	k := len(slices.Compact(slices.Clone(c.params.Nodes))) // ranks are numbered node-major
+	name, how, gbps, ok := s.machine.Bound(c.op, len(c.groups[0]), k, len(c.groups), len(s.Nodes))
+	if !ok || s.mixed {
+		return nil
+	}
+	return &reports.Limit{Name: name, GBps: gbps, How: how}
 }
 
 // simulated bounds the steps of a schedule that is proved and simulated here:

@@ -2,7 +2,6 @@ package reports
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 
 	"busbw/collectives"
@@ -12,14 +11,10 @@ import (
 // a wire.
 const wireSlack = 1.01
 
-// measuredLimits are the limits that the program measures, so that a better
-// setting or a cache may exceed them; every other limit is a rating.
-var measuredLimits = []string{"memory bandwidth", "loopback stream"}
-
 // rated is a limit that no busbw can exceed: the wire's, and what an algorithm
 // may rightly show above it.
 func (r *Result) rated(o CompareOptions) (gbps float64, name string) {
-	if r.Limit != nil && !slices.Contains(measuredLimits, r.Limit.Name) {
+	if r.Limit != nil && !r.Limit.Measured() {
 		more, _ := r.aboveLimit()
 		return r.Limit.GBps * more, r.Limit.Name
 	}

@@ -23,10 +23,6 @@ type Figure struct {
 // measured each other's lateness rather than the network.
 const skewBound = 0.10
 
-// limitBound is the share of a measured limit that noise explains. Data that
-// stays in caches goes beyond a limit that was measured in memory.
-const limitBound = 1.05
-
 // Figures merges the launches of each case. Cases stay in the order in which
 // they first appear.
 func Figures(results []Result) []Figure {
@@ -43,6 +39,7 @@ func Figures(results []Result) []Figure {
 	for i, k := range order {
 		figures[i] = merge(byCase[k])
 	}
+	loosest(figures)
 	return figures
 }
 
@@ -83,6 +80,7 @@ func merge(launches []Result) Figure {
 			f.Link = r.Link // a launch that failed early does not know it
 		}
 		f.Launches++
+		f.Limit = looser(f.Limit, r.Limit)
 		f.Settled = f.Settled && r.Settled
 		if r.Skew != nil {
 			skews = append(skews, *r.Skew)
@@ -150,15 +148,6 @@ func (f *Figure) Busbw() (gbps float64, ok bool) {
 	return *f.Stated.Busbw, true
 }
 
-// Share is Busbw over the limit.
-func (f *Figure) Share() (share float64, ok bool) {
-	bus, ok := f.Busbw()
-	if !ok || f.Limit == nil || f.Limit.GBps <= 0 {
-		return 0, false
-	}
-	return bus / f.Limit.GBps, true
-}
-
 // Skewed says that ranks started too far apart for a verdict.
 func (f *Figure) Skewed() bool {
 	return f.Timed && f.Skew != nil && *f.Skew > skewBound*f.Stats.Median
@@ -186,11 +175,14 @@ func (f *Figure) Remarks() []string {
 		remarks = append(remarks, fmt.Sprintf("NVLink %.0f %% busy", 100**u.Share))
 	}
 	if share, ok := f.Share(); ok && share > limitBound {
-		remark := "above the limit that was measured at the start"
+		remark := "above the limit that was measured"
 		if more, why := f.aboveLimit(); share <= more {
 			remark = "above the wire, as it may be: " + why
 		}
 		remarks = append(remarks, remark)
+	}
+	if why := f.unreliable(); why != "" {
+		remarks = append(remarks, why)
 	}
 	if f.Stats.Interval == nil && (f.Stated == nil || f.Stats.N > 1) {
 		what := "samples"

@@ -146,6 +146,30 @@ func TestShare(t *testing.T) {
 			t.Errorf("1 GB/s of %g: above the limit %v", limit, got)
 		}
 	}
+	// A limit that is beaten several times over was disturbed: no percentage.
+	for name, want := range map[string]string{"memory bandwidth": "in caches", "loopback stream": "unreliable: 0.058 GB/s by loopback stream, which this is 17.1 times: something else"} {
+		r.Limit = &Limit{Name: name, GBps: 1 / 17.1}
+		f = merge([]Result{r})
+		if _, ok := f.Share(); ok || f.Bounds() != nil || !strings.Contains(strings.Join(f.Remarks(), ""), want) || strings.Contains(strings.Join(f.Remarks(), ""), "above") {
+			t.Errorf("%s: a share (%v), or remarks %q; want %q", name, ok, f.Remarks(), want)
+		}
+	}
+	r.Limit = &Limit{Name: "NIC line rate", GBps: 0.25} // a rating does not become a doubt
+	if f = merge([]Result{r}); f.Bounds() == nil {
+		t.Error("a rating is called unreliable")
+	}
+	// Of several launches the best measurement of the limit counts.
+	low, high := r, r
+	low.Limit, high.Limit, high.Launch = &Limit{Name: "loopback stream", GBps: 0.42}, &Limit{Name: "loopback stream", GBps: 4}, 1
+	for _, rs := range [][]Result{{low, high}, {high, low}} {
+		if f = merge(rs); f.Limit.GBps != 4 {
+			t.Errorf("limit %g of launches with 0.42 and 4 GB/s", f.Limit.GBps)
+		}
+	}
+	low.Launch, high.Bytes, high.Launch = 0, 2e9, 0 // another size
+	if fs := Figures([]Result{low, high}); len(fs) != 2 || fs[0].Limit.GBps != 4 || fs[1].Limit.GBps != 4 {
+		t.Errorf("limits of two sizes of one scope differ: %+v", fs)
+	}
 	r.Limit = nil
 	f = merge([]Result{r})
 	if _, ok := f.Share(); ok {

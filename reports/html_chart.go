@@ -85,8 +85,8 @@ func (s *sheet) chart(samples map[string][]float64) chart {
 			if p, ok := point(f, s.algorithm(f)); ok {
 				c.Series[i].Points = append(c.Series[i].Points, p)
 			}
-			if f.Limit != nil {
-				c.Series[i].Limits = append(c.Series[i].Limits, [2]float64{float64(f.asked()), f.Limit.GBps})
+			if l := f.Bounds(); l != nil {
+				c.Series[i].Limits = append(c.Series[i].Limits, [2]float64{float64(f.asked()), l.GBps})
 			}
 			if f.Timed && !f.Foretold() {
 				b := boxOf(samples[f.key()])

@@ -93,8 +93,8 @@ func (s *sheet) bars() *pageBars {
 		for _, f := range best {
 			bus, _ := f.Busbw()
 			full = max(full, bus)
-			if f.Limit != nil {
-				full = max(full, f.Limit.GBps)
+			if l := f.Bounds(); l != nil {
+				full = max(full, l.GBps)
 			}
 		}
 		for _, scope := range s.scopes {
@@ -104,8 +104,8 @@ func (s *sheet) bars() *pageBars {
 			}
 			bus, _ := f.Busbw()
 			b := pageBar{Scope: name(scope), Algorithm: name(f.Algorithm), Busbw: rateText(bus, true), Share: shareText(f.Share()), Width: percent(bus, full)}
-			if f.Limit != nil {
-				b.Limit, b.LimitName, b.Mark = rateText(f.Limit.GBps, true), name(f.Limit.Name), percent(f.Limit.GBps, full)
+			if l := f.Bounds(); l != nil {
+				b.Limit, b.LimitName, b.Mark = rateText(l.GBps, true), name(l.Name), percent(l.GBps, full)
 			}
 			out.Bars = append(out.Bars, b)
 		}

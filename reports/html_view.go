@@ -213,7 +213,8 @@ func remedyOf(text, class string) (string, string) {
 	for _, k := range []struct{ has, class, remedy string }{
 		{"not settled", "warn", "The warm-up's last windows disagreed: look for other load on the nodes, or give it more time (--time)."},
 		{"skew >", "warn", "Ranks started too far apart for so short an operation: compare larger sizes, or aggregate several (-m)."},
-		{"above the limit", "info", "The limit was measured with data that does not stay in caches; this size does."},
+		{"above the limit", "info", "Something else used the machine while the limit was measured, or this size stays in caches: measure on an idle machine."},
+		{"limit unreliable", "info", "No share is shown. Measure on an idle machine."},
 		{"too few", "info", "Measure more: -n, --time or --launches."},
 		{"predicted, not measured", "info", ""},
 	} {
