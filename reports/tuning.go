@@ -46,7 +46,7 @@ type Band struct {
 	From    int64    `json:"from_bytes"`
 	To      int64    `json:"to_bytes"`
 	Noise   *float64 `json:"noise,omitempty"` // that two sets of launches of the base differ by, A/A; 0.03 is 3 %
-	Entries []Entry  `json:"entries"`         // the fastest first
+	Entries []Entry  `json:"entries"`         // the base, then the fastest first
 	Winner  int      `json:"winner"`          // setting; 0 where none is shown to be better than the base
 	Tied    []int    `json:"tied,omitempty"`  // settings that are not shown to be slower than the winner
 }
@@ -177,13 +177,14 @@ func (t *Tuning) inspect(i int, rows []Row, cases map[string][][]Result, order [
 	if i == 0 {
 		return
 	}
-	counts := map[string]int{}
+	counts, both := map[string]int{}, 0
 	var seen []string
 	for _, k := range order {
 		base, mine := cases[k][0], cases[k][i]
 		if len(base) == 0 || len(mine) == 0 {
 			continue
 		}
+		both++
 		for k := range mine[0].Config {
 			if mine[0].Engine == "nccl" && mine[0].Config[k] != base[0].Config[k] && mine[0].Effective[k] == "" && len(mine[0].Effective) > 0 && !slices.Contains(s.Unheard, k) {
 				s.Unheard = append(s.Unheard, k)
@@ -201,7 +202,10 @@ func (t *Tuning) inspect(i int, rows []Row, cases map[string][][]Result, order [
 			s.Effects = append(s.Effects, fmt.Sprintf("and %d more", len(seen)-n))
 			break
 		}
-		s.Effects = append(s.Effects, fmt.Sprintf("%s in %d of %d cases", d, counts[d], len(rows)))
+		if counts[d] < both {
+			d = fmt.Sprintf("%s in %d of %d cases", d, counts[d], both)
+		}
+		s.Effects = append(s.Effects, d)
 	}
 	s.Inert = len(seen) == 0
 	slices.Sort(s.Unheard)

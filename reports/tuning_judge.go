@@ -107,11 +107,14 @@ func (t *Tuning) judge() {
 	}
 }
 
-// win sorts a band and finds its winner. A setting without any effect cannot
+// win sorts a band, the base before all others, and finds its winner. A setting without any effect cannot
 // win: if it looks better, that is noise.
 func (t *Tuning) win(b *Band) {
 	base := b.Entries[0]
 	slices.SortStableFunc(b.Entries, func(x, y Entry) int {
+		if (x.Setting == 0) != (y.Setting == 0) {
+			return map[bool]int{true: -1, false: 1}[x.Setting == 0]
+		}
 		if (x.Change == nil) != (y.Change == nil) {
 			return map[bool]int{true: 1, false: -1}[x.Change == nil]
 		}

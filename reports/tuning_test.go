@@ -162,3 +162,24 @@ func TestTuneSaysWhenLaunchesAreTooFew(t *testing.T) {
 		t.Error("nothing was judged")
 	}
 }
+
+// Without a test no claim is spoken of; the base comes first, and what is so in
+// every case is not counted.
+func TestTuneOfTwoLaunches(t *testing.T) {
+	r := rand.New(rand.NewPCG(47, 48))
+	quick := map[int64]float64{1 << 10: 3, 1 << 20: 3, 64 << 20: 3}
+	got := tuned(t, []Trial{trial(r, "base", 2, nil, "1"), trial(r, "quick", 2, quick, "8")}, nil)
+	var b strings.Builder
+	if err := got.Render(&b, "table"); err != nil {
+		t.Fatal(err)
+	}
+	text := b.String()
+	if strings.Contains(text, "0 tests") || strings.Contains(text, "Holm") || !strings.Contains(text, "n<6: fewer than 6 launches") || strings.Contains(text, "cases") {
+		t.Error(text)
+	}
+	for _, band := range got.Bands {
+		if band.Entries[0].Setting != 0 {
+			t.Errorf("the base is not first: %+v", band.Entries)
+		}
+	}
+}

@@ -172,8 +172,21 @@ func (t *Tuning) conclusion() (lines []string) {
 }
 
 func (t *Tuning) legend() string {
-	return fmt.Sprintf("CHANGE: of speed, geometric mean over the sizes, against the base. Faster or slower is claimed where p < %g (Mann–Whitney over launches, Holm over all %d tests) and the whole interval lies beyond %s and beyond the noise.",
-		level, t.Tests, shareText(t.Margin, true))
+	text := "CHANGE: of speed, geometric mean over the sizes, against the base. N: launches."
+	tests := fmt.Sprintf("all %d tests", t.Tests)
+	if t.Tests == 1 {
+		tests = "the one test"
+	}
+	if t.Tests > 0 {
+		text += fmt.Sprintf(" Faster or slower is claimed where p < %g (Mann–Whitney over launches, Holm over %s) and the whole interval lies beyond %s and beyond the noise; %s: not shown to be different.",
+			level, tests, shareText(t.Margin, true), Same)
+	}
+	if slices.ContainsFunc(t.Bands, func(b Band) bool {
+		return slices.ContainsFunc(b.Entries, func(e Entry) bool { return e.Verdict == TooFew })
+	}) {
+		text += fmt.Sprintf(" %s: fewer than %d launches of it or of the base: no interval and no test, so nothing can be claimed.", TooFew, minForInterval)
+	}
+	return text
 }
 
 // driftText says whether the machine stayed the same.

@@ -36,6 +36,9 @@ func (u usageError) Unwrap() error { return u.error }
 // errFound ends a command that ran and found something; it was reported.
 var errFound = errors.New("something was found")
 
+// sameSignal is how soon after one signal another says the same.
+const sameSignal = time.Second
+
 func main() {
 	if len(os.Args) < 2 || os.Args[1] != worker.RunnerVerb {
 		// A write to a pipe that nobody reads is an error, not the end: results are
@@ -43,7 +46,9 @@ func main() {
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second Ctrl-C ends what does not
+	// A second Ctrl-C ends what does not; timeout(1) and job managers signal the
+	// process and then its group, which is one signal to end, not two.
+	context.AfterFunc(ctx, func() { time.AfterFunc(sameSignal, stop) })
 	code := run(ctx, os.Args[1:])
 	stop()
 	os.Exit(code)

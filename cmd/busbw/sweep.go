@@ -99,6 +99,11 @@ func (f *sweepFlags) start(cmd *cobra.Command) error {
 		if kept, err = readManifest(f.resume); err != nil {
 			return err
 		}
+		for _, name := range []string{"launches", "aa", "seed", "engine"} {
+			if cmd.Flags().Changed(name) {
+				return usageError{fmt.Errorf("--resume %s goes on with what the sweep began with: leave out --%s, or begin a new sweep", f.resume, name)}
+			}
+		}
 		if err := kept.restore(cmd.Flags()); err != nil {
 			return usageError{fmt.Errorf("%s: %w", f.resume, err)}
 		}
@@ -118,6 +123,9 @@ func (f *sweepFlags) start(cmd *cobra.Command) error {
 		s.manifest = manifest{Format: 1, Engine: f.engine, Run: newID(), Seed: f.seed, Variants: s.variants, Flags: given(cmd.Flags()), Version: version, Began: time.Now().UTC()}
 		if s.manifest.Seed == 0 {
 			s.manifest.Seed = uint64(time.Now().UnixNano())
+		}
+		if f.budget > 0 {
+			s.manifest.Budget = f.budget.String()
 		}
 	}
 	return s.run(cmd.Context())

@@ -27,6 +27,7 @@ type manifest struct {
 	Variants []coordinator.Variant `json:"variants"`
 	Launches int                   `json:"launches"` // of each variant
 	Twice    int                   `json:"aa"`
+	Budget   string                `json:"budget,omitempty"` // that it began with
 	Flags    map[string][]string   `json:"flags"`
 	Hosts    []string              `json:"hosts"`
 	Version  string                `json:"version"`

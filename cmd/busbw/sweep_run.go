@@ -63,6 +63,9 @@ func (s *sweep) run(ctx context.Context) (err error) {
 		if len(s.left()) == 0 {
 			return s.report(nil)
 		}
+		if s.manifest.Budget != "" && s.flags.budget == 0 {
+			fmt.Fprintf(s.errs, "busbw: note: the sweep began with --budget %s; without --budget all %s that are left are made, however long they take\n", s.manifest.Budget, plural(len(s.left()), "launch"))
+		}
 	}
 	if s.cluster, err = s.flags.run.gather(ctx, s.errs); err != nil {
 		return err
@@ -208,7 +211,8 @@ func (s *sweep) fit(began time.Time, next slot) error {
 	n := coordinator.Fit(room, s.typical(), len(s.variants), s.manifest.Launches)
 	switch whole := s.typical() * time.Duration(len(s.variants)); {
 	case n == 0:
-		return fmt.Errorf("the budget of %s does not hold one block: a launch takes %s, two of each of %d settings %s; give more time, fewer settings, or fewer sizes", s.flags.budget, round(s.typical()), len(s.variants), round(2*whole))
+		return fmt.Errorf("the budget of %s does not hold one block: a launch takes %s, two of each of %d settings %s; give fewer settings or sizes, or go on with --resume %s --budget %s, for which what was measured counts",
+			s.flags.budget, round(s.typical()), len(s.variants), round(2*whole), s.dir, (2*whole*5/4 + 10*time.Second).Round(time.Second))
 	case n < s.manifest.Launches:
 		fmt.Fprintf(s.errs, "busbw: note: a launch takes %s, so that the budget of %s holds %s of each setting instead of %d, which would take %s more\n",
 			round(s.typical()), s.flags.budget, plural(n, "launch"), s.manifest.Launches, round(whole*time.Duration(s.manifest.Launches-n)))

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -124,6 +125,42 @@ func TestSweepBudget(t *testing.T) {
 	}
 }
 
+// timeout(1) signals a process and then its group: that is one wish to end, and
+// the sweep still says what was found and how to go on; that there was a budget
+// is said when it goes on.
+func TestSweepInterrupted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("launches take a while")
+	}
+	cmd, out, errs := command(t, "sweep", "--local", "1x2", "--scope", "intra", "--sizes", "8", "-n", "10", "--aa", "1", "--env", "NCCL_MIN_CTAS=2", "--budget", "10m", "--output", "s")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		if _, err := os.Stat(filepath.Join(cmd.Dir, "s", "aa.jsonl.zst")); err == nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			cmd.Process.Kill()
+			t.Fatalf("no launch began\n%s\n%s", out, errs)
+		}
+	}
+	for range 3 {
+		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	if err := cmd.Wait(); code(err) != exitFail || !strings.Contains(errs.String(), "interrupted: go on with busbw sweep --resume s") {
+		t.Fatalf("exit %d\n%s\n%s", code(err), out, errs)
+	}
+	again, out, errs := command(t, "sweep", "--resume", "s")
+	again.Dir = cmd.Dir
+	if err := again.Run(); code(err) != exitFine || !strings.Contains(errs.String(), "the sweep began with --budget 10m0s") {
+		t.Errorf("exit %d\n%s\n%s", code(err), out, errs)
+	}
+}
+
 func TestSweepUsage(t *testing.T) {
 	for args, want := range map[string]string{
 		"sweep":                            "--env NAME=VALUE,VALUE",
@@ -144,6 +181,20 @@ func TestSweepUsage(t *testing.T) {
 		if err := cmd.Run(); code(err) != exitUsage || !strings.Contains(errs.String(), want) || strings.Count(errs.String(), "busbw: ") != 1 {
 			t.Errorf("busbw %s: exit %d, want %d and %q in one message\n%s%s", args, code(err), exitUsage, want, out, errs)
 		}
+	}
+	dir := t.TempDir()
+	m := manifest{Format: 1, Variants: make([]coordinator.Variant, 2), Launches: 6, Budget: "40s", Flags: map[string][]string{"margin": {"7%"}, "local": {"1x2"}}}
+	if err := m.write(dir); err != nil {
+		t.Fatal(err)
+	}
+	for _, flag := range []string{"--launches=4", "--aa=1", "--seed=3", "--engine=native"} {
+		cmd, _, errs := command(t, "sweep", "--resume", dir, flag)
+		if err := cmd.Run(); code(err) != exitUsage || !strings.Contains(errs.String(), "leave out "+strings.Split(flag, "=")[0]) {
+			t.Errorf("%s: exit %d\n%s", flag, code(err), errs)
+		}
+	}
+	if kept, err := readManifest(dir); err != nil || kept.margin() != "7%" || kept.Budget != "40s" {
+		t.Errorf("%+v, %v", kept, err)
 	}
 	cmd, _, errs := command(t, "sweep", "--resume", "nowhere", "--env", "NCCL_ALGO=Ring")
 	if err := cmd.Run(); code(err) != exitFail || !strings.Contains(errs.String(), "holds no sweep") {
