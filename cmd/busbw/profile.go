@@ -1,8 +1,10 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -82,8 +84,10 @@ func profileLearn() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "learn FILE…", Short: "Make a profile of results from nodes that are known to be good",
 		Long: `Make a profile of results from nodes that are known to be good: what busbw run,
-pairs and accept write. Each limit is the median less what chance takes off it,
-at least --margin. Results that accuse a node are refused.`,
+pairs and accept write. Each limit is the median of what it will judge (each
+node's own figure, or that of all) less what chance takes off it, at least
+--margin. Results whose pairs accuse a node are refused; figures that scatter
+and an acceptance that did not accept its nodes are warned of.`,
 		Example: "  busbw profile learn acceptance/results.jsonl.zst --name mine > mine.yaml",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -106,9 +110,15 @@ at least --margin. Results that accuse a node are refused.`,
 				}
 				all = append(all, rs...)
 			}
-			p, err := accept.Learn(name, all, margin)
+			p, warnings, err := accept.Learn(name, all, margin)
 			if err != nil {
 				return err
+			}
+			for _, a := range args {
+				warnings = append(warnings, unaccepted(a)...)
+			}
+			for _, w := range warnings {
+				fmt.Fprintln(cmd.ErrOrStderr(), "busbw: warning:", w)
 			}
 			text, err := p.YAML()
 			if err != nil {
@@ -121,6 +131,40 @@ at least --margin. Results that accuse a node are refused.`,
 	cmd.Flags().StringVar(&name, "name", "learned", "name of the profile, without blanks")
 	cmd.Flags().Float64Var(&margin, "margin", accept.Margin, "how far each limit is below the median, at least: 0.05 is 5 %")
 	return cmd
+}
+
+// mostReport bounds an acceptance's report.json: 512 nodes make a few MB.
+const mostReport = 64 << 20
+
+// unaccepted warns where a results file is that of an acceptance (whose report
+// lies beside it) that did not accept all its nodes.
+func unaccepted(results string) []string {
+	name := filepath.Join(filepath.Dir(results), "report.json")
+	in, err := os.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // busbw run or pairs wrote it
+	}
+	var rep accept.Report
+	if err == nil {
+		defer in.Close()
+		err = json.NewDecoder(io.LimitReader(in, mostReport)).Decode(&rep)
+	}
+	if err != nil {
+		return []string{fmt.Sprintf("%s: %v; whether these nodes were accepted is not known", name, err)}
+	}
+	n := len(rep.Passing())
+	if n == len(rep.Nodes) && (rep.Verdict == reports.Pass || rep.Verdict == reports.Warn) {
+		return nil
+	}
+	w := fmt.Sprintf("%s: that acceptance ended with %s, %d of %s accepted: the profile is good only if these nodes are", results, reports.Clean(string(rep.Verdict)), n, plural(len(rep.Nodes), "node"))
+	if bad := rep.Quarantined(); len(bad) > 0 {
+		bad = bad[:min(len(bad), 8)]
+		for i := range bad {
+			bad[i] = reports.Clean(bad[i])
+		}
+		w += "; " + strings.Join(bad, ", ") + " failed"
+	}
+	return []string{w}
 }
 
 // readProfile is a profile by its name, or from a file: one with a / or a dot

@@ -207,8 +207,8 @@ func TestLearn(t *testing.T) {
 		rs = append(rs, r)
 	}
 	rs = append(rs, reports.Result{Op: "broadcast", Scope: pairs.Scope, Memory: "host", Link: "tcp", Root: new(int), Ranks: 2, Groups: 1, Nodes: 2, Bytes: 1 << 20, Pairs: []reports.Pair{{A: 0, B: 1}}, Hosts: []string{"a", "b"}, RankP50: []float64{1e-3, 1e-3}, Seconds: []float64{1e-3}})
-	p, err := Learn("mine", rs, Margin)
-	if err != nil {
+	p, warnings, err := Learn("mine", rs, Margin)
+	if err != nil || len(warnings) > 0 {
 		t.Fatal(err)
 	}
 	text, err := p.YAML()
@@ -222,7 +222,7 @@ func TestLearn(t *testing.T) {
 	if len(q.Limits) != 2 || q.Limits[0].AtLeast != 9.5 || q.Limits[0].Bytes != 64<<20 || q.Limits[1].Test != "pair" || q.Limits[1].AtLeast < 0.99 || q.Limits[1].AtLeast > 1 {
 		t.Errorf("%s", text)
 	}
-	if wide, err := Learn("wide", rs, 0.7); err != nil || wide.Limits[0].AtLeast != 3 {
+	if wide, _, err := Learn("wide", rs, 0.7); err != nil || wide.Limits[0].AtLeast != 3 {
 		t.Errorf("with a margin of 70 %%: %+v, %v; want 3 of 10 GB/s", wide.Limits, err)
 	}
 	// What taught it passes it; what is a tenth slower fails it.
@@ -236,7 +236,7 @@ func TestLearn(t *testing.T) {
 	if rep := Judge(in); rep.Nodes[0].Verdict == reports.Fail || rep.Nodes[1].Verdict != reports.Fail {
 		t.Errorf("%s and %s; want b to fail", rep.Nodes[0].Verdict, rep.Nodes[1].Verdict)
 	}
-	if _, err := Learn("x", nil, Margin); !errors.Is(err, ErrProfile) {
+	if _, _, err := Learn("x", nil, Margin); !errors.Is(err, ErrProfile) {
 		t.Errorf("no results: %v", err)
 	}
 }
