@@ -85,7 +85,7 @@ func StartGossip(o GossipOptions) (*Gossip, error) {
 	cfg.SecretKey = key
 	g.meta.text.Store(&text)
 	cfg.Delegate, cfg.Events = &g.meta, g
-	cfg.Logger = log.New(&warnings{log: o.Log, last: map[string]time.Time{}}, "", 0)
+	cfg.Logger = log.New(&warnings{log: o.Log, name: g.host, last: map[string]time.Time{}}, "", 0)
 	if g.list, err = memberlist.Create(cfg); err != nil {
 		return nil, fmt.Errorf("gossip on %s: %w (is another worker running? another port: --bind)", net.JoinHostPort(cfg.BindAddr, strconv.Itoa(cfg.BindPort)), err)
 	}
@@ -166,6 +166,19 @@ func (g *Gossip) Members() []Member {
 	g.mu.Unlock()
 	sortMembers(out)
 	return out
+}
+
+// host is where a member runs; empty where nobody has told.
+func (g *Gossip) host(id string) string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if id == g.self.ID {
+		return g.self.Host
+	}
+	if m := g.members[id]; m != nil {
+		return m.Host
+	}
+	return ""
 }
 
 // Changed is closed at the next change of the members.

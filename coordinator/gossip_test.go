@@ -237,21 +237,31 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// TestWarnings: memberlist's chatter is left out, a repeated warning is told
-// once, and a hostile one cannot write on the screen.
+// TestWarnings: memberlist's chatter is left out, as is what asks nothing of the
+// user; a repeated warning is told once, members by their hosts, and a hostile
+// one cannot write on the screen.
 func TestWarnings(t *testing.T) {
+	const id = "b261be0102030405060708090a0b0c0d"
 	var b strings.Builder
-	w := &warnings{log: slog.New(slog.NewTextHandler(&b, nil)), last: map[string]time.Time{}}
+	host := func(s string) string { return map[string]string{id: "node7"}[s] }
+	w := &warnings{log: slog.New(slog.NewTextHandler(&b, nil)), name: host, last: map[string]time.Time{}}
 	for _, line := range []string{
-		"[DEBUG] memberlist: Stream connection from=1", "[WARN] memberlist: Refuting a suspect message (from: a)",
-		"[WARN] memberlist: Refuting a suspect message (from: b)", "[ERR] memberlist: Failed x: use of closed network connection", "[ERR] memberlist: Failed to \x1b[31m decode\n",
+		"[DEBUG] memberlist: Stream connection from=1", "[WARN] memberlist: Refuting a suspect message (from: " + id + ")",
+		"[WARN] memberlist: Was able to connect to " + id + " over TCP but UDP probes failed, network may be misconfigured",
+		"[WARN] memberlist: Was able to connect to b over TCP but UDP probes failed", "[ERR] memberlist: Failed x: use of closed network connection",
+		"[ERR] memberlist: Push/Pull with " + strings.Repeat("f", 32) + " failed: EOF", "[ERR] memberlist: Failed to \x1b[31m decode\n",
 	} {
 		if n, err := w.Write([]byte(line)); n != len(line) || err != nil {
 			t.Fatal(n, err)
 		}
 	}
 	got := b.String()
-	if strings.Count(got, "level=WARN") != 2 || strings.Contains(got, "Stream") || strings.Contains(got, "from: b") || strings.Contains(got, "closed") || !strings.Contains(got, "Failed to [31m decode") {
+	for _, want := range []string{"connect to node7 over TCP", "Push/Pull with a member not heard of yet failed", "Failed to [31m decode"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("want %q in the log:\n%s", want, got)
+		}
+	}
+	if strings.Count(got, "level=WARN") != 3 || strings.Contains(got, "Refuting") || strings.Contains(got, "Stream") || memberID.MatchString(got) || strings.Contains(got, "closed") {
 		t.Errorf("log:\n%s", got)
 	}
 }

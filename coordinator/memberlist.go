@@ -1,11 +1,13 @@
 package coordinator
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -97,23 +99,47 @@ func (*metaDelegate) GetBroadcasts(_, _ int) [][]byte   { return nil }
 func (*metaDelegate) LocalState(bool) []byte            { return nil }
 func (*metaDelegate) MergeRemoteState(_ []byte, _ bool) {}
 
-// warnings passes on memberlist's warnings and errors, not its chatter. One
-// that begins with the same words comes every second while its cause lasts; it
-// is passed on once a minute. Sending on a port that Leave has closed is no
-// news, and a name that cannot be resolved is Join's own error.
+// warnings passes on memberlist's warnings and errors, not its chatter, with
+// members by their hosts instead of their ids. One that begins with the same
+// words comes every second while its cause lasts; it is passed on once a minute.
+// What asks nothing of the user is for debugging: that a suspicion was answered,
+// as on a busy machine; a packet that was lost or dropped, which is sent again.
+// Sending on a port that Leave has closed is no news, and a name that cannot be
+// resolved is Join's own error.
 type warnings struct {
 	log  *slog.Logger
+	name func(id string) string // of a member; empty where it is not known
 	mu   sync.Mutex
 	last map[string]time.Time // by the first words; memberlist has some fifty
 }
 
+// harmless begin the warnings that ask nothing of the user.
+var harmless = regexp.MustCompile(`^(Refuting |handler queue full|Failed to send (gossip|ack|nack|UDP|indirect)|Failed to forward ack|Failed fallback TCP ping)`)
+
+// memberID is an id as StartGossip makes them.
+var memberID = regexp.MustCompile(`\b[0-9a-f]{32}\b`)
+
 func (w *warnings) Write(line []byte) (int, error) {
 	for _, level := range []string{"[WARN] memberlist: ", "[ERR] memberlist: "} {
-		if _, msg, ok := strings.Cut(string(line), level); ok && !strings.Contains(msg, net.ErrClosed.Error()) && !strings.Contains(msg, "failed to resolve") && w.fresh(msg) {
-			w.log.Warn("gossip: " + clean(msg, 300))
+		_, msg, ok := strings.Cut(string(line), level)
+		if !ok || strings.Contains(msg, net.ErrClosed.Error()) || strings.Contains(msg, "failed to resolve") || !w.fresh(msg) {
+			continue
 		}
+		at := slog.LevelWarn
+		if harmless.MatchString(msg) {
+			at = slog.LevelDebug
+		}
+		w.log.Log(context.Background(), at, "gossip: "+clean(memberID.ReplaceAllStringFunc(msg, w.called), 300))
 	}
 	return len(line), nil
+}
+
+// called is what a member is called in messages.
+func (w *warnings) called(id string) string {
+	if name := w.name(id); name != "" {
+		return name
+	}
+	return "a member not heard of yet"
 }
 
 func (w *warnings) fresh(msg string) bool {

@@ -41,7 +41,7 @@ func (l *Live) Row(r Result) error {
 			b.WriteByte('\n')
 		}
 		l.head = head
-		fmt.Fprintln(&b, head)
+		fmt.Fprintln(&b, head+"; ALGBW, BUSBW: GB/s")
 		l.line(&b, "SIZE", cells{scope: "SCOPE", algorithm: "ALGORITHM", time: "TIME", spread: "±95 %", tail: "TAIL", least: "MIN", most: "MAX",
 			outliers: "OUTLIERS", algbw: "ALGBW", busbw: "BUSBW", share: "SHARE", wrong: "#WRONG"}, "")
 	}

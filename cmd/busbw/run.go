@@ -81,6 +81,7 @@ NCCL variables that are honoured, with NCCL's meaning; --algo wins over NCCL_ALG
 	fl := cmd.Flags()
 	fl.SortFlags = false
 	f.what(fl)
+	fl.Lookup("algo").Usage = "algorithms, of those above, or auto"
 	fl.BoolVarP(&f.perIter, "per_iter", "I", false, "show min, p99, max and spread of the iterations")
 	fl.StringSliceVar(&f.engines, "engine", []string{"native"}, "native: busbw's own schedules; nccl: the NCCL library of each node, in GPU memory; native,nccl: both")
 	fl.IntVar(&f.launches, "launches", 1, "fresh starts of all ranks; the unit of statistics")

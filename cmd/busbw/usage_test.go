@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
 )
 
 // Flags that say something only with --join, or only without it, are refused
@@ -76,4 +78,18 @@ func TestJSONFlags(t *testing.T) {
 	if out, errs, status := ran(t, "--version"); status != exitFine || out != "busbw dev\n" {
 		t.Errorf("exit %d, %q %s", status, out, errs)
 	}
+}
+
+// Who reads a command's help is not sent to read it.
+func TestHelpElsewhere(t *testing.T) {
+	var walk func(c *cobra.Command)
+	walk = func(c *cobra.Command) {
+		if text := c.Long + c.UsageString(); strings.Contains(text, "("+c.CommandPath()+" --help") {
+			t.Errorf("%s --help sends to itself:\n%s", c.CommandPath(), text)
+		}
+		for _, sub := range c.Commands() {
+			walk(sub)
+		}
+	}
+	walk(rootCommand())
 }
