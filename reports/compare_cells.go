@@ -128,11 +128,12 @@ func newCell(rs []Result, byBusbw bool, o CompareOptions) (c Cell) {
 	of := map[launchOf]*Result{}
 	var order []launchOf
 	var faults []string
-	wrong := int64(0)
+	wrong, least := int64(0), false
 	for i := range rs {
 		r := &rs[i]
 		if r.Wrong != nil {
 			wrong += *r.Wrong
+			least = least || r.AtLeast && *r.Wrong > 0
 		}
 		l := launchOf{r.Run, r.Launch}
 		switch {
@@ -197,6 +198,9 @@ func newCell(rs []Result, byBusbw bool, o CompareOptions) (c Cell) {
 	switch limit, name := ratedOf(rs, o); {
 	case wrong > 0:
 		c.Verdict, c.Why = Wrong, fmt.Sprintf("%d elements have wrong data", wrong)
+		if least {
+			c.Why = "elements have wrong data; their number is not told"
+		}
 	case len(c.speeds) == 0 && len(faults) > 0:
 		c.Verdict, c.Why = Failed, faults[0]
 	case c.Busbw != nil && limit > 0 && *c.Busbw > limit*wireSlack:

@@ -28,7 +28,7 @@ func columns() []column {
 		{"launch", func(r *Result, _ *Figure) string { return strconv.Itoa(r.Launch) }},
 		{"op", func(r *Result, _ *Figure) string { return r.Op }},
 		{"algorithm", func(r *Result, _ *Figure) string { return r.Algorithm }},
-		{"auto", func(r *Result, _ *Figure) string { return strconv.FormatBool(r.Auto) }},
+		{"auto", func(r *Result, _ *Figure) string { return unlessTold(r, strconv.FormatBool(r.Auto)) }},
 		{"engine", func(r *Result, _ *Figure) string { return r.Engine }},
 		{"scope", func(r *Result, _ *Figure) string { return r.Scope }},
 		{"link", func(r *Result, _ *Figure) string { return r.Link }},
@@ -38,28 +38,40 @@ func columns() []column {
 		{"root", func(r *Result, _ *Figure) string { return integer(r.Root) }},
 		{"ranks", func(r *Result, _ *Figure) string { return positive(r.Ranks) }},
 		{"nodes", func(r *Result, _ *Figure) string { return positive(r.Nodes) }},
-		{"groups", func(r *Result, _ *Figure) string { return strconv.Itoa(r.Groups) }},
-		{"bytes", func(r *Result, _ *Figure) string { return strconv.FormatInt(r.Bytes, 10) }},
-		{"asked_bytes", func(r *Result, _ *Figure) string { return strconv.FormatInt(r.asked(), 10) }},
-		{"count", func(r *Result, _ *Figure) string { return strconv.FormatInt(r.Count, 10) }},
+		{"groups", func(r *Result, _ *Figure) string { return positive(r.Groups) }},
+		{"bytes", func(r *Result, _ *Figure) string { return sizeIf(r, r.Bytes) }},
+		{"asked_bytes", func(r *Result, _ *Figure) string { return sizeIf(r, r.asked()) }},
+		{"count", func(r *Result, _ *Figure) string { return positive(r.Count) }},
 		{"in_place", func(r *Result, _ *Figure) string { return strconv.FormatBool(r.InPlace) }},
 		{"mode", func(r *Result, _ *Figure) string { return r.Mode }},
-		{"aggregate", func(r *Result, _ *Figure) string { return strconv.Itoa(r.Aggregate) }},
-		{"warmup", func(r *Result, _ *Figure) string { return strconv.Itoa(r.Warmup) }},
-		{"settled", func(r *Result, _ *Figure) string { return strconv.FormatBool(r.Settled) }},
-		{"iterations", func(r *Result, _ *Figure) string { return strconv.Itoa(len(r.Seconds)) }},
-		{"min_s", timed(func(s *Stats) float64 { return s.Min })},
-		{"median_s", timed(func(s *Stats) float64 { return s.Median })},
-		{"median_low_s", func(_ *Result, f *Figure) string { return bound(f.Stats.Interval, 0) }},
-		{"median_high_s", func(_ *Result, f *Figure) string { return bound(f.Stats.Interval, 1) }},
-		{"p99_s", func(_ *Result, f *Figure) string { return decimal(f.Stats.P99) }},
-		{"max_s", timed(func(s *Stats) float64 { return s.Max })},
-		{"outliers", func(_ *Result, f *Figure) string {
+		{"aggregate", func(r *Result, _ *Figure) string { return positive(r.Aggregate) }},
+		{"warmup", func(r *Result, _ *Figure) string {
+			if r.Warmup > 0 {
+				return strconv.Itoa(r.Warmup)
+			}
+			return unlessTold(r, "0")
+		}},
+		{"settled", func(r *Result, _ *Figure) string { return unlessTold(r, strconv.FormatBool(r.Settled)) }},
+		{"iterations", func(r *Result, _ *Figure) string {
+			if n := r.iterations(); n > 0 {
+				return strconv.FormatInt(n, 10)
+			}
+			return unlessTold(r, "0")
+		}},
+		{"time_s", func(_ *Result, f *Figure) string { return known(f.Stats.Median, f.Timed) }},
+		{"time_is", func(_ *Result, f *Figure) string {
 			if !f.Timed {
 				return ""
 			}
-			return strconv.Itoa(f.Stats.Outliers)
+			return f.timeIs()
 		}},
+		{"min_s", func(_ *Result, f *Figure) string { least, _ := f.extremes(); return decimal(least) }},
+		{"median_s", func(_ *Result, f *Figure) string { return known(f.Stats.Median, f.Timed && f.isMedian()) }},
+		{"median_low_s", func(_ *Result, f *Figure) string { return bound(f.Stats.Interval, 0) }},
+		{"median_high_s", func(_ *Result, f *Figure) string { return bound(f.Stats.Interval, 1) }},
+		{"p99_s", func(_ *Result, f *Figure) string { return decimal(f.p99()) }},
+		{"max_s", func(_ *Result, f *Figure) string { _, most := f.extremes(); return decimal(most) }},
+		{"outliers", func(_ *Result, f *Figure) string { return integer(f.outliers()) }},
 		{"algbw_gb_per_s", func(_ *Result, f *Figure) string { return known(f.Algbw()) }},
 		{"busbw_gb_per_s", func(_ *Result, f *Figure) string { return known(f.Busbw()) }},
 		{"limit", func(r *Result, _ *Figure) string {
@@ -77,7 +89,13 @@ func columns() []column {
 		{"limit_share", func(_ *Result, f *Figure) string { return known(f.Share()) }},
 		{"predicted_s", func(r *Result, _ *Figure) string { return decimal(r.Predicted) }},
 		{"skew_s", func(r *Result, _ *Figure) string { return decimal(r.Skew) }},
-		{"wrong", func(r *Result, _ *Figure) string { return integer(r.Wrong) }},
+		{"wrong", func(r *Result, _ *Figure) string {
+			if r.AtLeast {
+				return ""
+			}
+			return integer(r.Wrong)
+		}},
+		{"wrong_at_least", func(r *Result, _ *Figure) string { return integer(r.Wrong) }},
 		{"notes", func(_ *Result, f *Figure) string { return strings.Join(f.Remarks(), "; ") }},
 		{"error", func(r *Result, _ *Figure) string { return r.Error }},
 		{"source", func(r *Result, _ *Figure) string { return r.Source }},
@@ -107,8 +125,19 @@ func csvText(b *bytes.Buffer, results []Result, _ bool) error {
 	return w.Error()
 }
 
-func timed(of func(*Stats) float64) func(*Result, *Figure) string {
-	return func(_ *Result, f *Figure) string { return known(of(&f.Stats), f.Timed) }
+// unlessTold is a value that records of other tools' texts do not have.
+func unlessTold(r *Result, value string) string {
+	if r.Stated != nil {
+		return ""
+	}
+	return value
+}
+
+func sizeIf(r *Result, bytes int64) string {
+	if !r.sized() {
+		return ""
+	}
+	return strconv.FormatInt(bytes, 10)
 }
 
 func known(v float64, ok bool) string {
@@ -134,11 +163,11 @@ func decimal(v *float64) string {
 }
 
 // positive is a count of which 0 says that it is not known.
-func positive(n int) string {
+func positive[T int | int64](n T) string {
 	if n == 0 {
 		return ""
 	}
-	return strconv.Itoa(n)
+	return strconv.FormatInt(int64(n), 10)
 }
 
 func integer[T int | int64](v *T) string {

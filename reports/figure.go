@@ -60,7 +60,7 @@ func merge(launches []Result) Figure {
 	var all, medians []float64
 	var notes []string
 	var skews []float64
-	f.Settled, f.Wrong = true, nil
+	f.Settled, f.Wrong, f.AtLeast = true, nil, false
 	for _, r := range launches {
 		if r.Error != "" {
 			f.Faults = append(f.Faults, fmt.Errorf("launch %d: %s", r.Launch, r.Error))
@@ -70,7 +70,7 @@ func merge(launches []Result) Figure {
 			if f.Wrong != nil {
 				sum += *f.Wrong
 			}
-			f.Wrong = &sum
+			f.Wrong, f.AtLeast = &sum, f.AtLeast || r.AtLeast && *r.Wrong > 0
 		}
 		notes = appendNew(notes, r.Notes...)
 		if r.Error != "" || len(r.Seconds) == 0 {
@@ -142,7 +142,8 @@ func (f *Figure) Busbw() (gbps float64, ok bool) {
 			}
 		}
 	}
-	if f.Stated == nil || f.Stated.Busbw == nil || f.Void() || f.Ranks == 1 || f.Bytes == 0 || f.Launches > 1 {
+	// A printed 0.00 is rounded: what it stands for is not known.
+	if f.Stated == nil || f.Stated.Busbw == nil || *f.Stated.Busbw == 0 || f.Void() || f.Ranks == 1 || f.Bytes == 0 || f.Launches > 1 {
 		return 0, false
 	}
 	return *f.Stated.Busbw, true
@@ -165,7 +166,7 @@ func (f *Figure) Remarks() []string {
 	if len(f.Faults) > 0 {
 		remarks = append(remarks, fmt.Sprintf("%d of %d launches failed: %v", len(f.Faults), len(f.Faults)+f.Launches, f.Faults[0]))
 	}
-	if !f.Settled && f.Stated == nil {
+	if f.unsettled() {
 		remarks = append(remarks, "not settled")
 	}
 	if f.Skewed() {
@@ -184,7 +185,7 @@ func (f *Figure) Remarks() []string {
 	if why := f.unreliable(); why != "" {
 		remarks = append(remarks, why)
 	}
-	if f.Stats.Interval == nil && (f.Stated == nil || f.Stats.N > 1) {
+	if f.Stats.Interval == nil && !f.summarised() {
 		what := "samples"
 		if f.Launches > 1 {
 			what = "launches"

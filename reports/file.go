@@ -194,7 +194,12 @@ func (w *Writer) Close() error {
 func encode(r Result) ([]byte, error) {
 	r.Format = Format
 	r.Config = redact(r.Config)
-	line, err := json.Marshal(r)
+	line, err := []byte(nil), error(nil)
+	if r.Stated != nil {
+		line, err = r.importedJSON()
+	} else {
+		line, err = json.Marshal(r)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s %s %d B: %w", r.Op, r.Algorithm, r.Bytes, err)
 	}

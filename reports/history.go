@@ -97,7 +97,7 @@ func describeFile(dir, file string, info fs.FileInfo) PastRun {
 	if err != nil {
 		e.Problem = err.Error()
 	}
-	launches := map[string]bool{}
+	launches, sized := map[string]bool{}, false
 	for i, r := range results {
 		if !r.Time.IsZero() && (i == 0 || r.Time.Before(e.Time)) {
 			e.Time = r.Time
@@ -107,8 +107,8 @@ func describeFile(dir, file string, info fs.FileInfo) PastRun {
 		e.Records++
 		e.Source, e.Planned = r.Source, r.Planned
 		e.Ranks, e.Nodes = max(e.Ranks, r.Ranks*max(r.Groups, 1)), max(e.Nodes, r.Nodes)
-		if i == 0 || r.asked() < e.Least {
-			e.Least = r.asked()
+		if r.sized() && (!sized || r.asked() < e.Least) {
+			e.Least, sized = r.asked(), true
 		}
 		e.Most = max(e.Most, r.asked())
 		if r.Wrong != nil && *r.Wrong > 0 {
@@ -253,7 +253,7 @@ func HistoryTable(all []PastRun) (string, error) {
 			ops = "unreadable: " + clean(e.Problem, 60)
 		}
 		sizes := none
-		if e.Records > 0 {
+		if e.Records > 0 && (e.Most > 0 || e.Failed < e.Records) {
 			if sizes = sizeText(e.Least); e.Most != e.Least {
 				sizes += " to " + sizeText(e.Most)
 			}

@@ -119,7 +119,7 @@ func point(f *Figure, algorithm string) (p curvePoint, ok bool) {
 	if c.share != none {
 		p.Text += ", " + c.share + " of the limit"
 	}
-	p.Unsure = !f.Settled || f.Skewed()
+	p.Unsure = f.unsettled() || f.Skewed()
 	if p.Unsure {
 		p.Text += " (unsure)"
 	}

@@ -13,7 +13,7 @@ func (s *sheet) page(varies []string, samples map[string][]float64) pageGroup {
 	if f.InPlace {
 		place = "in place"
 	}
-	g := pageGroup{Heading: name(f.Op), Detail: strings.TrimSpace(name(f.Dtype)+" "+name(f.Redop)) + ", " + place}
+	g := pageGroup{Heading: name(f.Op), Detail: strings.TrimPrefix(strings.TrimSpace(name(f.Dtype)+" "+name(f.Redop))+", "+place, ", ")}
 	if f.Root != nil {
 		g.Detail += fmt.Sprintf(", root %d", *f.Root)
 	}
@@ -30,7 +30,7 @@ func (s *sheet) page(varies []string, samples map[string][]float64) pageGroup {
 		var kinds []string
 		for _, f := range s.figures {
 			if f.Scope == scope && len(kinds) < maxKinds {
-				kinds = appendNew(kinds, name(scope)+": "+f.kind())
+				kinds = appendNew(kinds, strings.TrimPrefix(name(scope)+": "+f.kind(), ": "))
 			}
 		}
 		g.Kinds = append(g.Kinds, kinds...)
@@ -115,20 +115,21 @@ func (s *sheet) bars() *pageBars {
 
 func percent(part, whole float64) float64 { return math.Round(1000*part/whole) / 10 }
 
-// lead is the comparison as a sentence.
-func (p *pageBars) lead(op string) string {
+// lead is the comparison as a sentence; of is the operation and what else
+// tells its measurements from others on the page.
+func (p *pageBars) lead(of string) string {
 	if p == nil {
 		return ""
 	}
 	var said []string
 	for _, b := range p.Bars {
-		t := fmt.Sprintf("%s %s GB/s", b.Scope, b.Busbw)
+		t := strings.TrimSpace(fmt.Sprintf("%s %s GB/s", b.Scope, b.Busbw))
 		if b.Limit != "" {
 			t += fmt.Sprintf(" (%s of %s)", b.Share, b.LimitName)
 		}
 		said = append(said, t)
 	}
-	return fmt.Sprintf("%s, %s a rank: %s.", op, p.Size, strings.Join(said, "; "))
+	return fmt.Sprintf("%s, %s a rank: %s.", of, p.Size, strings.Join(said, "; "))
 }
 
 // versusTable is the best of each scope, size by size; nil with one scope.
@@ -153,12 +154,12 @@ func (s *sheet) versusTable() *pageTable {
 func (s *sheet) allTable() *pageTable {
 	t := &pageTable{
 		Name:    "Every figure",
-		Caption: "Time: median of the slowest rank; ±95 %: interval of the median; tail: p99 of 100 samples or more, else the maximum; bandwidths in GB/s",
+		Caption: "Time: " + s.timesAre() + "; ±95 %: interval of the median; tail: p99 of 100 samples or more, else the maximum; bandwidths in GB/s",
 		Heads:   []string{"Size", "Scope", "Algorithm", "Time", "±95 %", "Min", "Tail", "Max", "Outliers", "algbw", "busbw", "Limit", "Share", "Predicted", "Wrong"},
 	}
 	for _, f := range s.figures {
 		c := cellsOf(f, false)
-		t.Rows = append(t.Rows, []string{sizeText(f.asked()), c.scope, s.algorithm(f), c.time, c.spread, c.least, c.tail, c.most, c.outliers, c.algbw, c.busbw, c.limit, c.share, c.predicted, c.wrong})
+		t.Rows = append(t.Rows, []string{f.size(), c.scope, s.algorithm(f), c.time, c.spread, c.least, c.tail, c.most, c.outliers, c.algbw, c.busbw, c.limit, c.share, c.predicted, c.wrong})
 	}
 	return t
 }

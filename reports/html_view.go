@@ -21,10 +21,11 @@ func pageOf(results []Result, a *Around) (*page, error) {
 	for _, run := range runs(results) {
 		p.Runs = append(p.Runs, runPage(run, len(p.Runs)))
 	}
-	for _, r := range p.Runs {
-		for _, g := range r.Groups {
+	called := p.groupNames()
+	for i, r := range p.Runs {
+		for j, g := range r.Groups {
 			p.Charts = p.Charts || len(g.Chart.Series) > 0 || len(g.Chart.Pairs) > 0
-			if l := g.Bars.lead(g.Heading); l != "" && len(p.Leads) < 6 {
+			if l := g.Bars.lead(called[[2]int{i, j}]); l != "" && len(p.Leads) < 6 {
 				p.Leads = append(p.Leads, l)
 			}
 		}
@@ -39,9 +40,33 @@ func pageOf(results []Result, a *Around) (*page, error) {
 	return p, nil
 }
 
+// groupNames are those of the page's groups, by run and group: the operation,
+// with what tells it from others of the same.
+func (p *page) groupNames() map[[2]int]string {
+	out := map[[2]int]string{}
+	for _, more := range []func(r *pageRun, g *pageGroup) string{
+		func(_ *pageRun, g *pageGroup) string { return g.Heading },
+		func(_ *pageRun, g *pageGroup) string { return ", " + g.Detail },
+		func(r *pageRun, _ *pageGroup) string { return ", " + r.Name },
+	} {
+		seen := map[string]int{}
+		for _, n := range out {
+			seen[n]++
+		}
+		for i := range p.Runs {
+			for j := range p.Runs[i].Groups {
+				if at := [2]int{i, j}; seen[out[at]] != 1 {
+					out[at] += more(&p.Runs[i], &p.Runs[i].Groups[j])
+				}
+			}
+		}
+	}
+	return out
+}
+
 // judge is the page's one word.
 func judge(figures []Figure) verdict {
-	wrong, failed, unsure, checked, timed := 0, 0, 0, 0, 0
+	wrong, failed, unsure, checked, timed, foretold := 0, 0, 0, 0, 0, 0
 	for i := range figures {
 		f := &figures[i]
 		switch {
@@ -49,11 +74,14 @@ func judge(figures []Figure) verdict {
 			wrong++
 		case !f.Timed && len(f.Faults) > 0:
 			failed++
-		case f.Timed && !f.Foretold() && (!f.Settled || f.Skewed() || f.Stats.Interval == nil):
+		case f.Timed && !f.Foretold() && (f.unsettled() || f.Skewed() || f.Stats.Interval == nil && !f.summarised()):
 			unsure++
 		}
 		if f.Result.Wrong != nil {
 			checked++
+		}
+		if f.Foretold() {
+			foretold++
 		}
 		if f.Timed && !f.Foretold() {
 			timed++
@@ -61,10 +89,14 @@ func judge(figures []Figure) verdict {
 	}
 	n := len(figures)
 	switch {
+	case wrong > 0 && failed > 0:
+		return verdict{"bad", "Wrong data, and incomplete", fmt.Sprintf("%d of %d measurements delivered wrong elements: their times mean nothing. %d failed; the findings say why.", wrong, n, failed)}
 	case wrong > 0:
 		return verdict{"bad", "Wrong data", fmt.Sprintf("%d of %d measurements delivered wrong elements: their times mean nothing.", wrong, n)}
 	case failed > 0:
 		return verdict{"bad", "Incomplete", fmt.Sprintf("%d of %d measurements failed; the findings say why.", failed, n)}
+	case timed == 0 && foretold == 0:
+		return verdict{"warn", "No times", fmt.Sprintf("The files tell bandwidths at most of the %d measurement%s, and no time.", n, plural(n))}
 	case timed == 0:
 		return verdict{"warn", "Predicted", fmt.Sprintf("None of the %d figures was measured.", n)}
 	case checked == 0:
@@ -76,7 +108,7 @@ func judge(figures []Figure) verdict {
 }
 
 func runPage(run []Result, index int) pageRun {
-	r := pageRun{Name: name(run[0].Run), Settings: settingPairs(run), Between: joinedBy(run)}
+	r := pageRun{Name: clean(run[0].Run, 80), Settings: settingPairs(run), Between: joinedBy(run)}
 	r.Facts = facts(run)
 	for _, n := range common(run) {
 		r.Notes = append(r.Notes, prose(n))
@@ -127,7 +159,7 @@ func facts(run []Result) (out [][2]string) {
 		launches[r.Launch] = true
 		sources, engines, links = appendNew(sources, name(r.Source)), appendNew(engines, name(r.Engine)), appendNew(links, name(r.Link))
 		modes = appendNew(modes, name(r.Mode))
-		if n := len(r.Seconds); n > 0 {
+		if n := int(min(r.iterations(), math.MaxInt32)); n > 0 {
 			least, most = min(least, n), max(most, n)
 		}
 	}
@@ -146,7 +178,14 @@ func facts(run []Result) (out [][2]string) {
 	row("Links", "%s", strings.Join(slices.DeleteFunc(links, func(s string) bool { return s == "" }), ", "))
 	if most > 0 {
 		row("Samples", "%s iterations of each size in %d launch%s, %s", span([2]int{least, most}), len(launches), map[bool]string{true: "", false: "es"}[len(launches) == 1], strings.Join(modes, ", "))
-		row("Time", "of an iteration: the slowest rank's; a figure is the median with its 95 %% order-statistic interval")
+	}
+	if slices.ContainsFunc(run, func(r Result) bool { return len(r.Seconds) > 0 }) {
+		switch times := timesAre(Figures(run)); times {
+		case ownTime:
+			row("Time", "of an iteration: the slowest rank's; a figure is the median with its 95 %% order-statistic interval")
+		default:
+			row("Time", "%s", times)
+		}
 	}
 	return out
 }
@@ -187,10 +226,10 @@ func (s *sheet) findings(heading string) (out []pageFinding) {
 				c, remedy := remedyOf(text, class)
 				out = append(out, pageFinding{Class: c, Text: text, Remedy: remedy})
 			}
-			rows[text] = append(rows[text], strings.Join([]string{sizeText(f.asked()), name(f.Scope), s.algorithm(f)}, " "))
+			rows[text] = append(rows[text], s.row(f))
 		}
 		if f.Void() {
-			out = append(out, pageFinding{"bad", fmt.Sprintf("%d wrong elements", *f.Result.Wrong), []string{heading + ": " + sizeText(f.asked()) + " " + name(f.Scope) + " " + s.algorithm(f)},
+			out = append(out, pageFinding{"bad", f.wrongElements(), []string{heading + ": " + s.row(f)},
 				"No time of this row counts. Repeat with each link alone (--scope intra, --scope cross) to find which one delivers wrong data."})
 		}
 	}

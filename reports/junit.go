@@ -85,13 +85,22 @@ func junit(b *bytes.Buffer, results []Result, _ bool) error {
 }
 
 func (f *Figure) junit() junitCase {
-	place := ""
+	place, size := "", "unknown size"
 	if f.InPlace {
-		place = " in place"
+		place = "in place"
+	}
+	if f.sized() {
+		size = f.size()
+	}
+	many := func(n int, what string) string {
+		if n == 0 {
+			return ""
+		}
+		return fmt.Sprintf("%d %ss", n, what)
 	}
 	c := junitCase{
 		Class: strings.Join(strings.Fields(strings.Join([]string{"busbw", name(f.Op), name(f.Scope)}, " ")), "."),
-		Name:  strings.Join(strings.Fields(fmt.Sprintf("%s%s %s %s %s %d ranks %d nodes", sizeText(f.asked()), place, name(f.wanted()), name(f.Dtype), name(f.Redop), f.Ranks, f.Nodes)), " "),
+		Name:  strings.Join(strings.Fields(strings.Join([]string{size, place, name(f.wanted()), name(f.Dtype), name(f.Redop), many(f.Ranks, "rank"), many(f.Nodes, "node")}, " ")), " "),
 	}
 	if f.Timed {
 		c.Seconds = decimal(&f.Stats.Median)
@@ -99,7 +108,7 @@ func (f *Figure) junit() junitCase {
 	share, limited := f.Share()
 	switch {
 	case f.Void():
-		c.Failure = &junitMsg{Type: "wrong data", Message: fmt.Sprintf("%d wrong elements", *f.Wrong)}
+		c.Failure = &junitMsg{Type: "wrong data", Message: f.wrongElements()}
 	case !f.Timed && len(f.Faults) > 0:
 		c.Error = &junitMsg{Type: "not measured", Message: prose(f.Faults[0].Error())}
 	case limited && share > limitBound && strings.Contains(f.Limit.Name, "rate"):

@@ -49,6 +49,6 @@ func (s *sheet) markdown(b *bytes.Buffer) {
 		"|---:|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---|\n")
 	for _, f := range s.figures {
 		c := cellsOf(f, false)
-		markdownRow(b, []string{sizeText(f.asked()), c.scope, s.algorithm(f), c.time, c.spread, c.algbw, c.busbw, c.limit, c.share, ratio(f, intra), c.wrong, strings.Join(f.sentences(), "; ")})
+		markdownRow(b, []string{f.size(), c.scope, s.algorithm(f), c.time, c.spread, c.algbw, c.busbw, c.limit, c.share, ratio(f, intra), c.wrong, strings.Join(f.sentences(), "; ")})
 	}
 }

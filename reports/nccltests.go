@@ -60,9 +60,9 @@ func oneTest(b *bytes.Buffer, figures []*Figure) {
 	rows := pair(figures)
 	fmt.Fprintf(b, "# Collective test starting: %s\n", title)
 	fmt.Fprintf(b, "# nThread 1 nGpus 1 minBytes %d maxBytes %d step: %s warmup iters: %d iters: %d agg iters: %d validation: %d graph: 0 unalign: 0\n",
-		rows[0].bytes(), rows[len(rows)-1].bytes(), step(rows), f.Warmup, len(f.Seconds), max(f.Aggregate, 1), validation(figures))
-	fmt.Fprintf(b, "# %s: engine %s, algorithm %s, scope %s, link %s, %s, %d x %d ranks; times are medians of the slowest rank\n",
-		name(f.Source), name(f.Engine), name(f.wanted()), name(f.Scope), name(f.Link), name(f.Mode), max(f.Groups, 1), f.Ranks)
+		rows[0].bytes(), rows[len(rows)-1].bytes(), step(rows), f.Warmup, f.iterations(), max(f.Aggregate, 1), validation(figures))
+	fmt.Fprintf(b, "# %s: engine %s, algorithm %s, scope %s, link %s, %s, %s; times: %s\n",
+		name(f.Source), name(f.Engine), name(f.wanted()), name(f.Scope), name(f.Link), name(f.Mode), f.groups(), f.timeIs())
 	fmt.Fprint(b, "#\n# Using devices\n")
 	devices(b, f)
 	b.WriteString("#\n" +
@@ -110,7 +110,7 @@ func oneTest(b *bytes.Buffer, figures []*Figure) {
 	fmt.Fprintf(b, "# Out of bounds values : %d %s\n# Avg bus bandwidth    : %s \n#\n# Collective test concluded: %s\n#\n", wrong, verdict, mean, title)
 	for _, f := range figures {
 		for _, err := range f.Faults {
-			fmt.Fprintf(b, "# error: FAILED %d B %s: %s\n", f.Bytes, name(f.Algorithm), prose(err.Error()))
+			fmt.Fprintf(b, "# error: FAILED %s %s: %s\n", f.sizeBytes(), name(f.Algorithm), prose(err.Error()))
 		}
 	}
 	b.WriteByte('\n')

@@ -28,7 +28,7 @@ func planner(b *bytes.Buffer, results []Result, _ bool) error {
 			left++
 			continue
 		}
-		p := place{f.Op, f.Dtype, f.Scope, f.asked(), f.Nodes, f.Ranks * max(f.Groups, 1), f.InPlace}
+		p := place{f.Op, f.Dtype, f.Scope, f.asked(), f.Nodes, f.Ranks, f.InPlace}
 		if g := best[p]; g != nil {
 			if other, _ := g.Busbw(); f.Foretold() != g.Foretold() && f.Foretold() || f.Foretold() == g.Foretold() && other >= bus {
 				continue // what was measured wins over what was predicted
@@ -75,7 +75,7 @@ func planner(b *bytes.Buffer, results []Result, _ bool) error {
 		}
 		b.WriteByte('\n')
 	}
-	b.WriteString("GB is 1e9 bytes. The best algorithm and run of each size and number of nodes. SHARE: busbw of the limit. ?: no verdict.\n")
+	b.WriteString("GB is 1e9 bytes. RANKS: of one group. The best algorithm and run of each size and number of nodes. SHARE: busbw of the limit. ?: no verdict.\n")
 	if left > 0 {
 		fmt.Fprintf(b, "%d figures have no bandwidth (wrong data, failed, or one rank) and are left out.\n", left)
 	}

@@ -17,7 +17,7 @@ type metric struct {
 func metrics() []metric {
 	rate := func(v float64, ok bool) (float64, bool) { return v * 1e9, ok }
 	return []metric{
-		{"busbw_time_seconds", "Median completion time of one collective, the slowest rank's.", func(f *Figure) (float64, bool) { return f.Stats.Median, f.Timed && !f.Void() }},
+		{"busbw_time_seconds", "Completion time of one collective: the median of the slowest rank, or what another tool reports.", func(f *Figure) (float64, bool) { return f.Stats.Median, f.Timed && !f.Void() }},
 		{"busbw_algbw_bytes_per_second", "Size over time.", func(f *Figure) (float64, bool) { return rate(f.Algbw()) }},
 		{"busbw_busbw_bytes_per_second", "Bus bandwidth: size over time, times the factor of the operation (as nccl-tests).", func(f *Figure) (float64, bool) { return rate(f.Busbw()) }},
 		{"busbw_limit_bytes_per_second", "The most that the machine allows the bus bandwidth to be.", func(f *Figure) (float64, bool) {
@@ -33,7 +33,7 @@ func metrics() []metric {
 			}
 			return *f.Skew, true
 		}},
-		{"busbw_wrong_elements", "Wrong elements in the data check; absent where data was not checked.", func(f *Figure) (float64, bool) {
+		{"busbw_wrong_elements", "Wrong elements in the data check, at least; absent where data was not checked.", func(f *Figure) (float64, bool) {
 			if f.Wrong == nil {
 				return 0, false
 			}
@@ -90,8 +90,8 @@ func (f *Figure) labels() string {
 	escape := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 	var all []string
 	for _, l := range [][2]string{
-		{"op", f.Op}, {"bytes", strconv.FormatInt(f.asked(), 10)}, {"scope", f.Scope}, {"algorithm", f.wanted()}, {"engine", f.Engine}, {"link", f.Link}, {"memory", f.Memory},
-		{"dtype", f.Dtype}, {"redop", f.Redop}, {"root", root}, {"ranks", strconv.Itoa(f.Ranks)}, {"nodes", strconv.Itoa(f.Nodes)}, {"groups", strconv.Itoa(max(f.Groups, 1))},
+		{"op", f.Op}, {"bytes", sizeIf(&f.Result, f.asked())}, {"scope", f.Scope}, {"algorithm", f.wanted()}, {"engine", f.Engine}, {"link", f.Link}, {"memory", f.Memory},
+		{"dtype", f.Dtype}, {"redop", f.Redop}, {"root", root}, {"ranks", positive(f.Ranks)}, {"nodes", positive(f.Nodes)}, {"groups", strconv.Itoa(max(f.Groups, 1))},
 		{"in_place", strconv.FormatBool(f.InPlace)}, {"mode", f.Mode}, {"predicted", predicted},
 	} {
 		if l[1] != "" {

@@ -41,15 +41,16 @@ type Result struct {
 	Count     int64     `json:"count"`           // elements, as nccl-tests counts them
 	InPlace   bool      `json:"in_place"`
 
-	Mode      string    `json:"mode"`                // "barrier" before each iteration, or "pipelined"
-	Aggregate int       `json:"aggregate"`           // collectives in one timed iteration; Seconds are of one collective
-	Seconds   []float64 `json:"seconds,omitempty"`   // completion time of each iteration: the slowest rank's
-	Warmup    int       `json:"warmup"`              // iterations thrown away
-	Settled   bool      `json:"settled"`             // two windows of the warm-up agreed
-	RankP50   []float64 `json:"rank_p50,omitempty"`  // each rank's median, s, group-major
-	Skew      *float64  `json:"skew,omitempty"`      // median over iterations of (last start − first start), s
-	Wrong     *int64    `json:"wrong,omitempty"`     // elements; absent: not checked
-	Predicted *float64  `json:"predicted,omitempty"` // s, by the model
+	Mode      string    `json:"mode"`                     // "barrier" before each iteration, or "pipelined"
+	Aggregate int       `json:"aggregate"`                // collectives in one timed iteration; Seconds are of one collective
+	Seconds   []float64 `json:"seconds,omitempty"`        // completion time of each iteration: the slowest rank's
+	Warmup    int       `json:"warmup"`                   // iterations thrown away
+	Settled   bool      `json:"settled"`                  // two windows of the warm-up agreed
+	RankP50   []float64 `json:"rank_p50,omitempty"`       // each rank's median, s, group-major
+	Skew      *float64  `json:"skew,omitempty"`           // median over iterations of (last start − first start), s
+	Wrong     *int64    `json:"wrong,omitempty"`          // elements; absent: not checked
+	AtLeast   bool      `json:"wrong_at_least,omitempty"` // wrong is a lower bound: the text tells that, not how many
+	Predicted *float64  `json:"predicted,omitempty"`      // s, by the model
 	// Expected is the interval of a prediction that stands alone, low and high, s.
 	Expected *[2]float64 `json:"expected,omitempty"`
 	Limit    *Limit      `json:"limit,omitempty"`
@@ -110,9 +111,10 @@ type Counter struct {
 	Saturated bool   `json:"saturated,omitempty"` // some device's counter is stuck at its greatest value and says nothing
 }
 
-// Stated is what another tool's text says of a size. Its time, one sample in
-// Seconds, is a mean over the iterations; what it does not say is absent.
+// Stated is what another tool's text says of a size. Its time is one sample in
+// Seconds, unless the text lists the iterations; what it does not say is absent.
 type Stated struct {
+	Time        string   `json:"time,omitempty"` // what its time is: "mean", "median"
 	Iterations  int64    `json:"iterations,omitempty"`
 	Algbw       *float64 `json:"algbw_gb_per_s,omitempty"`
 	Busbw       *float64 `json:"busbw_gb_per_s,omitempty"`

@@ -219,10 +219,10 @@ func (s *sheet) remarks(b *bytes.Buffer, all bool) {
 	rows := map[string][]string{}
 	var order []string
 	for _, f := range s.figures {
-		row := strings.Join([]string{sizeText(f.asked()), name(f.Scope), s.algorithm(f)}, " ")
+		row := s.row(f)
 		sentences := f.sentences()
 		if f.Void() && !all {
-			sentences = append(sentences, fmt.Sprintf("%s: %d wrong elements, no figure", alarm("WRONG", false), *f.Wrong))
+			sentences = append(sentences, fmt.Sprintf("%s: %s, no figure", alarm("WRONG", false), f.wrongElements()))
 		}
 		for _, r := range sentences {
 			if !all && strings.HasPrefix(r, "too few ") {
@@ -237,8 +237,10 @@ func (s *sheet) remarks(b *bytes.Buffer, all bool) {
 	const shown = 3
 	outliers, samples := 0, 0
 	for _, f := range s.figures {
-		outliers += f.Stats.Outliers
-		samples += f.Stats.N
+		if n := f.outliers(); n != nil {
+			outliers += *n
+			samples += f.Stats.N
+		}
 	}
 	for _, r := range order {
 		where := rows[r]

@@ -33,7 +33,7 @@ func summary(b *bytes.Buffer, run []Result, all bool) {
 	var hosts, sources []string
 	warm := [2]int{run[0].Warmup, run[0].Warmup}
 	iters := [2]int{}
-	settled, failed, wrong, foretold := 0, 0, 0, 0
+	settled, failed, wrong, foretold, untimed := 0, 0, 0, 0, 0
 	var skews []float64
 	timed := 0
 	for _, r := range run {
@@ -51,8 +51,12 @@ func summary(b *bytes.Buffer, run []Result, all bool) {
 			foretold++
 			continue
 		}
-		if r.Error != "" || len(r.Seconds) == 0 {
+		if r.Error != "" {
 			failed++
+			continue
+		}
+		if len(r.Seconds) == 0 {
+			untimed++
 			continue
 		}
 		if timed++; timed == 1 {
@@ -89,7 +93,11 @@ func summary(b *bytes.Buffer, run []Result, all bool) {
 		return
 	}
 	if all || failed > 0 || wrong > 0 || len(launches) > 1 {
-		row("results", "%d in %d launch%s; %d failed, %d with wrong data", len(run), len(launches), map[bool]string{true: "", false: "es"}[len(launches) == 1], failed, wrong)
+		text := fmt.Sprintf("%d in %d launch%s; %d failed, %d with wrong data", len(run), len(launches), map[bool]string{true: "", false: "es"}[len(launches) == 1], failed, wrong)
+		if untimed > 0 {
+			text += fmt.Sprintf(", %d without a time", untimed)
+		}
+		row("results", "%s", text)
 	}
 	if all && timed > 0 && run[0].Stated == nil {
 		row("iterations", "%s, after a warm-up of %s; the warm-up settled in %d of %d", span(iters), span(warm), settled, timed)

@@ -11,17 +11,19 @@ import (
 )
 
 // legend explains the columns once, below all tables.
-const (
-	legend = `
-TIME: median of the slowest rank. BUSBW: GB/s (1e9 B/s). SHARE: busbw of the limit. All figures: --format detail.
-?: no verdict (skew, warm-up not settled, or wide intervals). ` + none + `: not measured, or not applicable.
-`
-	detailLegend = `
-TIME: median of the slowest rank. ±95 %: interval of the median. TAIL: p99 of 100 samples or more, else the maximum.
-MIN, MAX: of the iterations. OUTLIERS: beyond 1.5 interquartile ranges. ALGBW, BUSBW, LIMIT: GB/s (1e9 B/s). SHARE: busbw of the limit.
-?: no verdict (skew, warm-up not settled, or wide intervals). ` + none + `: not measured, or not applicable (one rank has no bandwidth).
-`
-)
+func legend(figures []Figure, all bool) string {
+	share := ""
+	if slices.ContainsFunc(figures, func(f Figure) bool { return f.Limit != nil }) {
+		share = " SHARE: busbw of the limit."
+	}
+	if all {
+		return "\nTIME: " + timesAre(figures) + ". ±95 %: interval of the median. TAIL: p99 of 100 samples or more, else the maximum.\n" +
+			"MIN, MAX: of the iterations. OUTLIERS: beyond 1.5 interquartile ranges. ALGBW, BUSBW, LIMIT: GB/s (1e9 B/s)." + share + "\n" +
+			"?: no verdict (skew, warm-up not settled, or wide intervals). " + none + ": not measured, not known, or not applicable (one rank has no bandwidth).\n"
+	}
+	return "\nTIME: " + timesAre(figures) + ". BUSBW: GB/s (1e9 B/s)." + share + " All figures: --format detail.\n" +
+		"?: no verdict (skew, warm-up not settled, or wide intervals). " + none + ": not measured, not known, or not applicable.\n"
+}
 
 // table is the short text for people: what was run, the best of each scope
 // side by side, and what went wrong.
@@ -65,11 +67,8 @@ func tables(b *bytes.Buffer, results []Result, colour, all bool) error {
 			s.remarks(b, all)
 		}
 	}
-	switch {
-	case len(results) > 0 && all:
-		b.WriteString(detailLegend)
-	case len(results) > 0:
-		b.WriteString(legend)
+	if len(results) > 0 {
+		b.WriteString(legend(Figures(results), all))
 	}
 	return nil
 }
@@ -105,7 +104,7 @@ func (s *sheet) details(b *bytes.Buffer, colour, all bool) error {
 		first := ""
 		if f.asked() != size {
 			size = f.asked()
-			first = sizeText(size)
+			first = f.size()
 		}
 		c := cellsOf(f, colour)
 		rows = append(rows, keep([]string{first, c.scope, s.algorithm(f), c.time, c.spread, c.tail, c.least, c.most, c.outliers, c.algbw, c.busbw, c.limit, c.share, ratio(f, intra), c.predicted, c.wrong}))
@@ -154,7 +153,7 @@ const wide = 0.10
 // apart, its warm-up did not settle, or its median is not known within 10 %.
 func (f *Figure) Doubtful() bool {
 	s := &f.Stats
-	return f.Skewed() || !f.Settled && f.Stated == nil || s.Interval != nil && max(s.Interval[1]-s.Median, s.Median-s.Interval[0]) > wide*s.Median
+	return f.Skewed() || f.unsettled() || s.Interval != nil && max(s.Interval[1]-s.Median, s.Median-s.Interval[0]) > wide*s.Median
 }
 
 // draw lays out a table without vertical lines. align has an l (left) or an r

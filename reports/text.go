@@ -25,9 +25,7 @@ func cellsOf(f *Figure, colour bool) cells {
 	if f.Predicted != nil {
 		c.predicted = timeText(*f.Predicted)
 	}
-	if f.Wrong != nil {
-		c.wrong = fmt.Sprint(*f.Wrong)
-	}
+	c.wrong = f.wrongText()
 	switch {
 	case f.Void():
 		c.time = alarm("WRONG", colour)
@@ -36,10 +34,15 @@ func cellsOf(f *Figure, colour bool) cells {
 	case f.Timed:
 		s := &f.Stats
 		c.time = timeText(s.Median)
-		c.tail, c.least, c.most = timeText(s.Max), timeText(s.Min), timeText(s.Max)
-		c.outliers = fmt.Sprint(s.Outliers)
-		if s.P99 != nil {
-			c.tail = timeText(*s.P99)
+		if least, most := f.extremes(); least != nil || most != nil {
+			c.least, c.most = timeOr(least), timeOr(most)
+			c.tail = c.most
+		}
+		if n := f.outliers(); n != nil {
+			c.outliers = fmt.Sprint(*n)
+		}
+		if p := f.p99(); p != nil {
+			c.tail = timeText(*p)
 		}
 		if s.Interval != nil && s.Median > 0 {
 			// The interval is not symmetric: its further end is shown.
@@ -47,6 +50,13 @@ func cellsOf(f *Figure, colour bool) cells {
 		}
 	}
 	return c
+}
+
+func timeOr(seconds *float64) string {
+	if seconds == nil {
+		return none
+	}
+	return timeText(*seconds)
 }
 
 // alarm is a word in bold red (ECMA-48 SGR) where colour is wanted.

@@ -246,3 +246,28 @@ func TestFieldDetails(t *testing.T) {
 		t.Errorf("%+v", text.Worlds[0])
 	}
 }
+
+// What a log does not tell is not in its record: a difference is no count, a
+// test that hung has no size and no type, and a mean is said to be one.
+func TestNotTold(t *testing.T) {
+	_, all := read(t, "allgather-4gib-wrong-but-fast.txt")
+	for _, r := range all {
+		if !r.AtLeast || *r.Wrong != 1 || r.Stated.Time != reports.StatedMean {
+			t.Errorf("%+v", r)
+		}
+	}
+	_, all = read(t, "two-worlds-no-mpi-build.txt")
+	for _, r := range all {
+		if r.AtLeast || r.Settled || r.Stated.Time != reports.StatedMean || r.Warmup != 5 || r.Stated.Iterations != 20 {
+			t.Errorf("%+v", r)
+		}
+	}
+	_, all = read(t, "stall-after-header.txt")
+	if r := all[0]; r.Dtype != "" || r.Bytes != 0 || r.Error == "" {
+		t.Errorf("%+v", r)
+	}
+	_, all = read(t, "gloo-benchmark-table-and-stall.txt")
+	if s := all[0].Stated; s.Time != reports.StatedMedian {
+		t.Errorf("%+v", s)
+	}
+}

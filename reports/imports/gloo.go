@@ -123,7 +123,7 @@ func (g *gloo) finish(s *stream) error {
 		w.Ranks, w.RanksFrom = [2]int{int(g.processes), int(g.processes)}, "listed"
 	}
 	base := reports.Result{Run: w.Run, Op: w.Op, Algorithm: name, Engine: "gloo", Memory: "host", Dtype: "float", Ranks: w.Ranks[0], Groups: 1,
-		Mode: "pipelined", Aggregate: 1, Source: "imported: gloo benchmark", Settled: true}
+		Mode: "pipelined", Aggregate: 1, Source: "imported: gloo benchmark"}
 	if w.Op == "" {
 		base.Op = "unknown"
 		w.Notes = append(w.Notes, "the text does not name the operation")
@@ -172,7 +172,7 @@ func (g *gloo) get(row []number, column string) number {
 
 func (g *gloo) result(base reports.Result, row []number) reports.Result {
 	r := base
-	r.Stated = &reports.Stated{}
+	r.Stated = &reports.Stated{Time: reports.StatedMedian}
 	time := func(column string) *float64 {
 		n := g.get(row, column)
 		if !n.ok {

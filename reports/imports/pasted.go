@@ -74,7 +74,7 @@ func (p *pasted) finish(s *stream) error {
 		w := World{Run: s.run(), Tool: "a pasted table: " + name, Rows: len(p.sizes), Line: p.line, Groups: 1, Beside: 1, State: NoSummary,
 			Notes: []string{"written by hand: neither operation nor ranks are told; K and M are taken as powers of 1024"}}
 		for i, size := range p.sizes {
-			r := reports.Result{Run: w.Run, Op: "unknown", Engine: strings.ToLower(name), Bytes: size, Groups: 1, Aggregate: 1, Settled: true,
+			r := reports.Result{Run: w.Run, Op: "unknown", Engine: strings.ToLower(name), Bytes: size, Groups: 1, Aggregate: 1,
 				Source: "imported: a pasted table", Seconds: []float64{p.times[i][c]}, Stated: &reports.Stated{}}
 			if err := s.give(p.line, &r); err != nil {
 				return err

@@ -250,7 +250,7 @@ func (p *perftest) finish(s *stream) error {
 		w.Notes = append(w.Notes, "bidirectional: the rate is the sum of both directions, up to twice the line rate")
 	}
 	base := reports.Result{Run: w.Run, Op: w.Op, Engine: "perftest", Scope: "cross", Link: "verbs", Memory: "host", Dtype: "uint8", Ranks: 2, Groups: 1,
-		Mode: "pipelined", Aggregate: 1, Source: "imported: perftest", Config: p.info, Settled: true}
+		Mode: "pipelined", Aggregate: 1, Source: "imported: perftest", Config: p.info}
 	if p.op == "" {
 		base.Op = "unknown"
 	}
@@ -307,7 +307,7 @@ func (p *perftest) get(row []number, name string) (n number) {
 // result is the record of a row.
 func (p *perftest) result(base reports.Result, row []number) (r reports.Result, noPeak bool) {
 	r = base
-	r.Stated = &reports.Stated{}
+	r.Stated = &reports.Stated{Time: reports.StatedMean}
 	r.Bytes = int64(math.Min(p.get(row, "#bytes").v, 1<<50))
 	r.Count = r.Bytes
 	r.Stated.Iterations = int64(math.Min(p.get(row, "#iterations").v, 1<<50))
@@ -329,9 +329,9 @@ func (p *perftest) result(base reports.Result, row []number) (r reports.Result, 
 	us := func(name string) *float64 { return micros(p.get(row, name)) }
 	r.Stated.Min, r.Stated.Max, r.Stated.P50, r.Stated.Stdev = us("t_min"), us("t_max"), us("t_typical"), us("t_stdev")
 	r.Stated.P99, r.Stated.P999 = us("99%"), us("99.9%")
-	at := r.Stated.P50
-	if at == nil {
-		at = us("t_avg")
+	at := us("t_avg")
+	if r.Stated.P50 != nil {
+		at, r.Stated.Time = r.Stated.P50, reports.StatedMedian
 	}
 	if at != nil {
 		r.Seconds = []float64{*at}

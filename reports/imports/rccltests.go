@@ -29,7 +29,7 @@ func (t *table) object(o *object) error {
 	if !size.ok || !us.ok || !bus.ok || size.v < 0 || size.v > 1<<50 || us.v < 0 {
 		return nil
 	}
-	r := reports.Result{Op: "unknown", Engine: "rccl", Memory: "hip", Source: "imported: rccl-tests", Mode: "pipelined", Aggregate: 1, Groups: 1, Settled: true,
+	r := reports.Result{Op: "unknown", Engine: "rccl", Memory: "hip", Source: "imported: rccl-tests", Mode: "pipelined", Aggregate: 1, Groups: 1,
 		Bytes: int64(size.v), Count: int64(math.Min(max(o.num("count", "numelements", "elements").v, 0), 1<<50)), Dtype: o.word("type") + o.word("dtype"), Redop: o.word("redop"),
 		InPlace: o.num("inplace").v != 0}
 	h := half{time: us, bus: bus, alg: o.num("algbw", "algbwgbs")}

@@ -43,6 +43,7 @@ func (s *stream) rows(base reports.Result, g *group, sh *share, c *clues, w *Wor
 			out.Bytes, out.Count, out.InPlace = r.size, r.count, h == 1
 			wrong, checked := wrongOf(g, sh, x, bad[[2]int{i, h}])
 			x.figures(&out, c.unit, wrong, checked)
+			out.AtLeast = g.layout.delta && checked && wrong > 0
 			out.Stated.Iterations = iters
 			if r.iterations > 0 {
 				out.Stated.Iterations = r.iterations
@@ -80,7 +81,6 @@ func (s *stream) empty(base reports.Result, g *group, sh *share, w *World) error
 	if len(g.banners) > 0 {
 		lo, hi = g.banners[0].min, g.banners[0].max
 	}
-	base.Dtype = "float"
 	switch {
 	case w.State == Summary && lo > 0 && lo == hi && w.Average != nil:
 		base.Bytes = lo
@@ -129,7 +129,8 @@ func (x *half) figures(r *reports.Result, unit float64, wrong int64, checked boo
 		alg, bus float64
 		wrong    int64
 	}{time: [1]float64{x.time.seconds(unit)}, alg: x.alg.v, bus: x.bus.v, wrong: wrong}
-	r.Stated, r.Seconds, r.Wrong = &m.stated, m.time[:], nil
+	r.Stated, r.Seconds, r.Wrong, r.AtLeast = &m.stated, m.time[:], nil, false
+	m.stated.Time = reports.StatedMean
 	if checked {
 		r.Wrong = &m.wrong
 	}
@@ -215,7 +216,11 @@ func (w *World) remarks(sh *share, c *clues) {
 	w.shape(sh, note)
 	if w.Average != nil && w.Computed != nil && sh.cycles() <= 1 {
 		if d := math.Abs(*w.Average - *w.Computed); d > 0.006+1e-4**w.Average {
-			note("the printed average %.6g GB/s is not the mean of these rows (%.4g): rows are missing", *w.Average, *w.Computed)
+			mean := fmt.Sprintf("%.4g", *w.Computed)
+			if *w.Computed == 0 {
+				mean = "which print 0.00, too little to tell"
+			}
+			note("the printed average %.6g GB/s is not the mean of these rows (%s): rows are missing", *w.Average, mean)
 			if w.State == Complete {
 				w.State = Partial
 			}

@@ -225,7 +225,7 @@ func (w *World) state(s *stream, g *group, sh *share) {
 func (s *stream) base(g *group, sh *share, w *World) reports.Result {
 	r := reports.Result{
 		Time: s.began, Run: w.Run, Op: w.Op, Engine: "nccl", Memory: "cuda", Source: "imported: " + w.Tool, Mode: "pipelined", Aggregate: 1,
-		Ranks: w.Ranks[0], Nodes: len(w.Hosts), Groups: w.Groups, Hosts: w.Hosts, Config: map[string]string{}, Settled: true, Link: s.nccl.link(),
+		Ranks: w.Ranks[0], Nodes: len(w.Hosts), Groups: w.Groups, Hosts: w.Hosts, Config: map[string]string{}, Link: s.nccl.link(),
 	}
 	if w.Tool == "rccl-tests" {
 		r.Engine, r.Memory = "rccl", "hip"
