@@ -34,6 +34,9 @@ type Options struct {
 	Log     *slog.Logger
 	Out     io.Writer // where a person reads that it runs, and where
 	Runner  []string  // command line of a runner; nil: this program's own
+	// Guest ends the worker with the command that it is for: when every
+	// coordinator has left, or none has come for so long. 0: it stays.
+	Guest time.Duration
 }
 
 // Serve is a worker's life: it ends with ctx, or when it cannot work.
@@ -72,7 +75,45 @@ func Serve(ctx context.Context, o Options) (err error) {
 		o.Log.Info("address passed over", "reason", p.String())
 	}
 	fmt.Fprintf(o.Out, "busbw worker %s (%.8s): ranks: %d, data address %s (%s), gossip %s\n", self.Host, g.Self().ID, o.Ranks, self.Data, self.Why, g.Addr())
-	return errors.Join(a.serve(ctx, l, id, g.Keep), g.Leave())
+	if o.Guest == 0 {
+		return errors.Join(a.serve(ctx, l, id, g.Keep), g.Leave())
+	}
+	stay, leave := context.WithCancel(ctx)
+	alone := make(chan error, 1)
+	go func() {
+		alone <- visited(stay, g, o.Guest)
+		leave()
+	}()
+	err = a.serve(stay, l, id, g.Keep)
+	leave()
+	return errors.Join(err, <-alone, g.Leave())
+}
+
+// visited returns when coordinators have come and all have gone; an error: none
+// has come for so long.
+func visited(ctx context.Context, g *coordinator.Gossip, patience time.Duration) error {
+	limit := time.NewTimer(patience)
+	defer limit.Stop()
+	for came := false; ; {
+		changed, here := g.Changed(), false
+		for _, m := range g.Members() {
+			here = here || m.Role == coordinator.RoleRun && m.State == coordinator.StateAlive
+		}
+		if came && !here {
+			return nil
+		}
+		if here {
+			came = true
+			limit.Stop()
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil
+		case <-limit.C:
+			return fmt.Errorf("no busbw run has come for %s: look at what the first task says", patience)
+		}
+	}
 }
 
 // listen opens the HTTPS port on the data address; where that belongs to no

@@ -78,6 +78,7 @@ neither pass nor accuse a node. What else could not be read or does not apply
 	fl.StringVar(&f.local, "local", "4x2", "NODESxRANKS to start on this machine, without --join")
 	f.cluster.add(cmd)
 	fl.IntVar(&f.ranks, "ranks", 0, "ranks on each node, with --join (0: as each worker offers)")
+	underSlurm(cmd, &f.cluster)
 	return cmd
 }
 

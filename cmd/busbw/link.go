@@ -79,6 +79,7 @@ NCCL_IB_* variables hold as in busbw run. Exit status: 0 fine, 1 could not.`,
 	fl.StringSliceVar(&f.base.rails, "rails", nil, "RDMA port (NAME or NAME:PORT) of each node (default: the nearest to its first rank)")
 	formatFlag(fl, &f.base.format, "one of "+strings.Join(reports.Formats(), ", "))
 	fl.StringVar(&f.base.output, "output", "", "results file (default results/TIME-ID.jsonl.zst)")
+	underSlurm(cmd, &f.base.cluster)
 	return cmd
 }
 

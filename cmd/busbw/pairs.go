@@ -88,6 +88,7 @@ not, 2 wrong use, 3 something is slow.`,
 	fl.IntVar(&f.ranks, "ranks", 0, "rails: ranks on each node, with --join (0: as each worker offers)")
 	formatFlag(fl, &f.format, "one of "+strings.Join(pairFormats(), ", "))
 	fl.StringVar(&f.output, "output", "", "results file (default results/TIME-ID.jsonl.zst)")
+	underSlurm(cmd, &f.cluster)
 	return cmd
 }
 

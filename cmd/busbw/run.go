@@ -57,6 +57,7 @@ of b). Case, "_" and "-" of an operation's name do not count: AllReduce, all-red
 NCCL variables that are honoured, with NCCL's meaning; --algo wins over NCCL_ALGO:
 ` + coordinator.SettingsHelp(),
 		Example: `  busbw run                                     # 2 nodes × 2 ranks on this machine
+  srun --ntasks-per-node=1 busbw run --secret-file key   # on every node of a Slurm job
   busbw run --local 1x4 --op all_reduce --algo ring,tree -b 8 -e 1G -f 2
   busbw run --join 10.0.0.1 --nodes 16 --secret-file key --scope intra,cross
   busbw run --op broadcast -d bfloat16 -n 100 -w 20 --format nccl`,
@@ -89,6 +90,7 @@ NCCL variables that are honoured, with NCCL's meaning; --algo wins over NCCL_ALG
 	formatFlag(fl, &f.format, "one of "+strings.Join(reports.Formats(), ", "))
 	fl.StringVar(&f.output, "output", "", "results file (default results/TIME-ID.jsonl.zst)")
 	fl.StringVar(&f.resume, "resume", "", "go on with the run that wrote this results file: what it holds is not measured again")
+	underSlurm(cmd, &f.cluster)
 	return cmd
 }
 

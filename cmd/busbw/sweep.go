@@ -88,6 +88,7 @@ A matrix is YAML (docs/sweep.md has all of it):
 	formatFlag(fl, &f.format, "one of "+strings.Join(reports.TuningFormats(), ", "))
 	fl.StringVar(&f.output, "output", "", "folder for the results (default results/TIME-ID-sweep)")
 	fl.StringVar(&f.resume, "resume", "", "go on with the sweep in this folder; without anything left to do, show its report again")
+	underSlurm(cmd, &f.run.cluster)
 	return cmd
 }
 
