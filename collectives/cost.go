@@ -1,6 +1,7 @@
 package collectives
 
 import (
+	"errors"
 	"fmt"
 	"math"
 )
@@ -14,11 +15,22 @@ import (
 // (Shape.Period). Blocks that differ in size because they end at cache lines
 // would spoil that: beyond some millions of steps they all count as the largest.
 func Simulate(op Op, s Schedule, bytes int64, f Fabric) (float64, error) {
+	return SimulateWithin(op, s, bytes, f, math.Inf(1))
+}
+
+// ErrSlower is a simulation that was given up, since it takes longer than allowed.
+var ErrSlower = errors.New("takes longer")
+
+// SimulateWithin is Simulate that gives up with ErrSlower once some rank is busy
+// for more than limit seconds: to know that another is faster costs less than to
+// know by how much.
+func SimulateWithin(op Op, s Schedule, bytes int64, f Fabric, limit float64) (float64, error) {
 	shape := s.Shape()
 	if err := f.check(shape.Ranks); err != nil {
 		return 0, fmt.Errorf("simulate %s: %w", op, err)
 	}
 	m := newModel(op, s, bytes, f)
+	m.limit = limit
 	w := walker[arrival]{s: s, period: m.period, send: m.send, receive: m.receive}
 	if m.sharedNIC || m.f.UplinkGBps > 0 && m.f.Leaf != nil {
 		w.when = m.when
@@ -61,7 +73,8 @@ type message struct {
 // model is the machine at work.
 type model struct {
 	f         Fabric
-	period    int // 0: all ranks are simulated
+	limit     float64 // s
+	period    int     // 0: all ranks are simulated
 	kinds     []message
 	kind      []int32 // of chunk c at c modulo the length
 	ports     []port
@@ -221,6 +234,9 @@ func (m *model) receive(rank int, st Step, a arrival) error {
 	p.clock = max(p.clock, last)
 	if st.Kind == Combine {
 		p.clock += x.combine
+	}
+	if p.clock > m.limit {
+		return ErrSlower
 	}
 	return nil
 }

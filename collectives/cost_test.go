@@ -1,6 +1,7 @@
 package collectives
 
 import (
+	"errors"
 	"math"
 	"math/bits"
 	"strings"
@@ -251,6 +252,27 @@ func BenchmarkCheckRing512(b *testing.B) {
 	for b.Loop() {
 		if err := Check(AllReduce, s, 0); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// A simulation that is given up is one that takes longer, and no other.
+func TestSimulateWithin(t *testing.T) {
+	s, err := New(AllReduce, "ring", Params{Ranks: 8, Pieces: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := Fabric{Intra: Uniform(1e-6, 10)}
+	all, err := Simulate(AllReduce, s, 1<<20, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := SimulateWithin(AllReduce, s, 1<<20, f, all); err != nil || got != all {
+		t.Errorf("within its own time: %v, %v; want %v", got, err, all)
+	}
+	for _, limit := range []float64{0, all / 2, all * 0.999} {
+		if _, err := SimulateWithin(AllReduce, s, 1<<20, f, limit); !errors.Is(err, ErrSlower) {
+			t.Errorf("within %g of %g s: %v", limit, all, err)
 		}
 	}
 }

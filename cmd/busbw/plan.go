@@ -172,12 +172,18 @@ func (f *planFlags) predict(ctx context.Context, out, errs io.Writer, files []st
 	if err != nil {
 		return usageError{err}
 	}
+	if err := f.introduce(out, m); err != nil {
+		return err
+	}
 	if f.whatIf == "" {
 		got, err := predictions(ctx, errs, m, todo)
 		return f.show(out, errs, m, got, err)
 	}
 	n, err := f.machine(f.whatIf, measured)
 	if err != nil {
+		return err
+	}
+	if err := f.introduce(out, n); err != nil {
 		return err
 	}
 	a, err := predictions(ctx, errs, m, todo)
@@ -190,11 +196,6 @@ func (f *planFlags) predict(ctx context.Context, out, errs io.Writer, files []st
 	b, err := predictions(ctx, errs, n, todo)
 	if err != nil {
 		return err
-	}
-	for _, x := range []*plan.Machine{m, n} {
-		if err := x.Summary(out); err != nil {
-			return err
-		}
 	}
 	return plan.Versus(out, a, b, m.Name, n.Name)
 }

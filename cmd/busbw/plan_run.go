@@ -77,6 +77,10 @@ func predictions(ctx context.Context, errs io.Writer, m *plan.Machine, todo []pl
 		if ctx.Err() != nil {
 			return got, ctx.Err()
 		}
+		if bar != nil {
+			bar.Describe(fmt.Sprintf("simulating %s %s, %s on %s", c.op, c.algorithm, reports.SizeText(c.bytes), plural(c.nodes, "node")))
+			bar.RenderBlank()
+		}
 		var p plan.Prediction
 		var skipped []string
 		if c.algorithm == "best" {
@@ -105,6 +109,17 @@ func predictions(ctx context.Context, errs io.Writer, m *plan.Machine, todo []pl
 	return got, nil
 }
 
+// introduce says what will be predicted with, before that takes its time.
+func (f *planFlags) introduce(out io.Writer, m *plan.Machine) error {
+	if f.format != "table" {
+		return nil
+	}
+	if err := m.Summary(out); err != nil || m.Measured == nil || f.whatIf != "" {
+		return err
+	}
+	return m.Fitted(out)
+}
+
 // show prints and keeps what was predicted; err is what ended it early.
 func (f *planFlags) show(out, errs io.Writer, m *plan.Machine, got []plan.Prediction, err error) error {
 	var records []reports.Result
@@ -115,7 +130,7 @@ func (f *planFlags) show(out, errs io.Writer, m *plan.Machine, got []plan.Predic
 		records = append(records, r)
 	}
 	if len(got) > 0 {
-		if serr := f.print(out, m, got, records); serr != nil {
+		if serr := f.print(out, got, records); serr != nil {
 			return serr
 		}
 	}
@@ -131,17 +146,9 @@ func (f *planFlags) show(out, errs io.Writer, m *plan.Machine, got []plan.Predic
 	return err
 }
 
-func (f *planFlags) print(out io.Writer, m *plan.Machine, got []plan.Prediction, records []reports.Result) error {
+func (f *planFlags) print(out io.Writer, got []plan.Prediction, records []reports.Result) error {
 	if f.format != "table" {
 		return reports.Render(out, f.format, records)
-	}
-	if err := m.Summary(out); err != nil {
-		return err
-	}
-	if m.Measured != nil {
-		if err := m.Fitted(out); err != nil {
-			return err
-		}
 	}
 	fmt.Fprintln(out)
 	if f.stepBytes == 0 {

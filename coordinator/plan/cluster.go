@@ -27,7 +27,8 @@ type Cluster struct {
 	// CombineGBps is how fast a GPU reduces what it receives; absent: at no cost.
 	CombineGBps Range  `yaml:"combine_gb_per_s"`
 	Chunk       int64  `yaml:"chunk_bytes"` // largest message; default 512 KiB
-	Channels    int    `yaml:"channels"`    // default 1
+	Channels    int    `yaml:"channels"`    // default 1; Fastest tries more if none is given
+	anyChannels bool   // none was given
 	SHARP       Answer `yaml:"sharp"`
 }
 
@@ -167,7 +168,7 @@ func (c *Cluster) complete() error {
 		c.Chunk = 512 << 10
 	}
 	if c.Channels == 0 {
-		c.Channels = 1
+		c.Channels, c.anyChannels = 1, true
 	}
 	for _, d := range []struct{ field, value *Range }{
 		{&c.NVLink.Efficiency, &nvlinkEfficiency}, {&c.NIC.Efficiency, &nicEfficiency},

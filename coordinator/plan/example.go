@@ -27,6 +27,6 @@ leaf:
 
 # combine_gb_per_s: 1000  # how fast a GPU reduces what it receives; absent: at no cost
 # chunk_bytes: 524288     # largest message
-# channels: 1
+# channels: 1             # absent: 1, but best tries 4 as well
 # sharp: false            # reductions in switches are not modelled
 `

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -45,31 +46,45 @@ func Best(op collectives.Op) []string {
 // Fastest predicts with the algorithm that takes least time. skipped says which
 // could not be simulated.
 func (m *Machine) Fastest(op collectives.Op, bytes int64, nodes int) (p Prediction, skipped []string, err error) {
+	var unfit error
+	var all []*study
+	for _, name := range m.candidates(op, bytes, nodes) {
+		s, err := m.study(op, name, bytes, nodes)
+		switch {
+		case errors.Is(err, ErrTooLarge):
+			skipped = append(skipped, name)
+		case errors.Is(err, ErrOneSize):
+			unfit = err
+		case err != nil:
+			return p, nil, err
+		default:
+			all = append(all, s)
+		}
+	}
+	// The quickest to simulate are mostly the fastest, and tell when to give others up.
+	slices.SortStableFunc(all, func(a, b *study) int { return cmp.Compare(a.walked, b.walked) })
 	least, known := math.Inf(1), notMeasured
 	fastest, guess := math.Inf(1), "" // of all, whatever is known of them
-	var unfit error
-	for _, name := range m.candidates(op, bytes, nodes) {
-		now := thisSize
+	for _, s := range all {
+		now, limit := thisSize, math.Inf(1)
 		if m.Measured != nil {
-			now = m.Measured.known(op, name, nodes, bytes)
+			now = m.Measured.known(op, s.algorithm, nodes, bytes)
 		}
-		s, serr := m.study(op, name, bytes, nodes)
-		var t float64
-		if serr == nil {
-			t, serr = s.time(middle, nil)
+		if now >= known {
+			limit = least
 		}
-		switch {
-		case errors.Is(serr, ErrTooLarge):
-			skipped = append(skipped, name)
-		case errors.Is(serr, ErrOneSize):
-			unfit = serr
-		case serr != nil:
-			return p, nil, serr
-		case now < known || now == known && t < least:
-			least, known, p.Algorithm = t, now, name
+		t, err := s.within(limit, middle, nil)
+		if errors.Is(err, collectives.ErrSlower) {
+			continue
 		}
-		if serr == nil && t < fastest {
-			fastest, guess = t, name
+		if err != nil {
+			return p, nil, err
+		}
+		if now < known || now == known && t < least {
+			least, known, p.Algorithm = t, now, s.algorithm
+		}
+		if t < fastest {
+			fastest, guess = t, s.algorithm
 		}
 	}
 	if p.Algorithm == "" && unfit != nil {
@@ -78,12 +93,42 @@ func (m *Machine) Fastest(op collectives.Op, bytes int64, nodes int) (p Predicti
 	if p.Algorithm == "" {
 		return p, skipped, fmt.Errorf("%s of %d B on %d nodes: %w, whatever the algorithm", op, bytes, nodes, ErrTooLarge)
 	}
-	p, err = m.Predict(op, p.Algorithm, bytes, nodes)
+	wide, err := m.wider(op, p.Algorithm, bytes, nodes, least)
+	if err != nil {
+		return p, skipped, err
+	}
+	p, err = wide.Predict(op, p.Algorithm, bytes, nodes)
+	if wide.Channels != m.Channels {
+		p.Aside = fmt.Sprintf("%s of %s on %d node%s: %s with %d channels; 1 channel would take %s",
+			op, reports.SizeText(bytes), nodes, s(nodes), p.Algorithm, wide.Channels, reports.TimeText(least))
+	}
 	if guess != p.Algorithm {
 		p.Aside = fmt.Sprintf("%s of %s on %d node%s: %s could take %s, but less is known of it: measure it (busbw run --algo %s)",
 			op, reports.SizeText(bytes), nodes, s(nodes), guess, reports.TimeText(fastest), guess)
 	}
 	return p, skipped, err
+}
+
+// wider is the machine with more channels, if it is free to use them and that
+// pays: while one waits for its neighbour others move bytes.
+func (m *Machine) wider(op collectives.Op, algorithm string, bytes int64, nodes int, seconds float64) (*Machine, error) {
+	const channels, pays = 4, 0.95
+	if m.Measured != nil || !m.anyChannels {
+		return m, nil
+	}
+	wide := *m
+	wide.Channels = channels
+	s, err := wide.study(op, algorithm, bytes, nodes)
+	if err == nil {
+		_, err = s.within(pays*seconds, middle, nil)
+	}
+	switch {
+	case errors.Is(err, ErrTooLarge), errors.Is(err, collectives.ErrSlower):
+		return m, nil
+	case err != nil:
+		return nil, err
+	}
+	return &wide, nil
 }
 
 // candidates are the algorithms among which Fastest looks: the best, and what was
@@ -142,6 +187,7 @@ type study struct {
 	bytes     int64
 	nodes     int
 	pieces    int
+	walked    float64 // steps of a simulation
 	// few and more are pieces that are simulated instead of all: once a pipeline
 	// is full, every further piece takes the same time. 0: all are.
 	few, more int
@@ -188,6 +234,7 @@ func (m *Machine) study(op collectives.Op, algorithm string, bytes int64, nodes 
 	if steps > mostSteps {
 		return nil, fmt.Errorf("%s %s of %d B on %d nodes: %w (%.0f million)", op, algorithm, bytes, nodes, ErrTooLarge, steps/1e6)
 	}
+	s.walked = steps
 	return s, nil
 }
 
@@ -209,6 +256,11 @@ func (s *study) steps(pieces int, f collectives.Fabric) (float64, error) {
 // time simulates the case at one end of the ranges, on a fabric that change has
 // altered.
 func (s *study) time(e end, change func(*collectives.Fabric)) (float64, error) {
+	return s.within(math.Inf(1), e, change)
+}
+
+// within gives up with collectives.ErrSlower where that takes longer than limit s.
+func (s *study) within(limit float64, e end, change func(*collectives.Fabric)) (float64, error) {
 	f, err := s.m.fabric(s.op, s.algorithm, s.nodes, e)
 	if err != nil {
 		return 0, err
@@ -221,7 +273,7 @@ func (s *study) time(e end, change func(*collectives.Fabric)) (float64, error) {
 		if err != nil {
 			return 0, err
 		}
-		return collectives.Simulate(s.op, sched, bytes, f)
+		return collectives.SimulateWithin(s.op, sched, bytes, f, limit)
 	}
 	if s.more == 0 {
 		return of(s.pieces)

@@ -162,3 +162,20 @@ func TestStep(t *testing.T) {
 		}
 	}
 }
+
+// Best uses several channels where one waits for latency and none is prescribed.
+func TestFastestTriesChannels(t *testing.T) {
+	const slow = "nodes: 16\ngpus_per_node: 2\nnvlink: {gb_per_s: 400, efficiency: 1, latency_us: 1}\nnic: {gb_per_s: 50, efficiency: 1, latency_us: 5}\n"
+	const size = 16 << 20
+	free, _, err := mustRead(t, slow).Described().Fastest(collectives.AllReduce, size, 16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, _, err := mustRead(t, slow+"channels: 1\n").Described().Fastest(collectives.AllReduce, size, 16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if free.Seconds > 0.95*one.Seconds || !strings.Contains(free.Aside, "with 4 channels; 1 channel would take") || one.Aside != "" {
+		t.Errorf("free: %g s %q; one channel: %g s %q", free.Seconds, free.Aside, one.Seconds, one.Aside)
+	}
+}

@@ -31,6 +31,9 @@ func (p *Prediction) Record(run, source string, now time.Time) reports.Result {
 	if b := p.bound(); b != "" {
 		r.Notes = append(r.Notes, "bound by "+b)
 	}
+	if p.Aside != "" {
+		r.Notes = append(r.Notes, p.Aside)
+	}
 	if len(p.Extrapolated) > 0 {
 		r.Notes = append(r.Notes, "extrapolated: "+strings.Join(p.Extrapolated, "; "))
 	}

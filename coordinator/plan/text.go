@@ -172,7 +172,8 @@ func footnotes(w io.Writer, predictions []Prediction) error {
 		}
 	}
 	for _, p := range predictions {
-		if p.Aside != "" {
+		if p.Aside != "" && !seen[p.Aside] {
+			seen[p.Aside] = true
 			fmt.Fprintln(&b, p.Aside)
 		}
 	}
