@@ -12,16 +12,20 @@ import (
 
 // Around is what is known of nodes beside what they measured.
 type Around struct {
+	Accepted   []Acceptance
 	Findings   []Finding  // of checks
 	Topologies []Topology // by node
 	Odd        []string   // what a node's topology has that the others have not
 }
 
 // Empty says that nothing is known.
-func (a *Around) Empty() bool { return len(a.Findings)+len(a.Topologies)+len(a.Odd) == 0 }
+func (a *Around) Empty() bool {
+	return len(a.Findings)+len(a.Topologies)+len(a.Odd)+len(a.Accepted) == 0
+}
 
 // Add puts together what several files tell.
 func (a *Around) Add(b Around) {
+	a.Accepted = append(a.Accepted, b.Accepted...)
 	a.Findings = append(a.Findings, b.Findings...)
 	a.Topologies = append(a.Topologies, b.Topologies...)
 	a.Odd = append(a.Odd, b.Odd...)
@@ -51,6 +55,8 @@ func ReadAround(r io.Reader, name string) (a Around, err error) {
 		return a, fmt.Errorf("%s: more than %d MiB of findings", name, maxAround>>20)
 	}
 	var doc struct {
+		Verdict  Verdict           `json:"verdict"` // of accept
+		Gaps     []string          `json:"not_established"`
 		Findings []Finding         `json:"findings"`
 		Set      []Finding         `json:"set"` // of accept: of all nodes together
 		Nodes    []json.RawMessage `json:"nodes"`
@@ -60,14 +66,19 @@ func ReadAround(r io.Reader, name string) (a Around, err error) {
 		return a, fmt.Errorf("%s: want what busbw check, topo or accept write as JSON: %w", name, err)
 	}
 	a.Findings, a.Odd = append(doc.Findings, doc.Set...), doc.Odd
+	accepted := Acceptance{Verdict: doc.Verdict, Gaps: doc.Gaps}
 	for i, raw := range doc.Nodes {
 		var node struct {
 			Topology
 			Node     string    `json:"node"`
+			Verdict  Verdict   `json:"verdict"` // of accept
 			Findings []Finding `json:"findings"`
 		}
 		if err := json.Unmarshal(raw, &node); err != nil {
 			return a, fmt.Errorf("%s: node %d: %w", name, i, err)
+		}
+		if node.Verdict != "" {
+			accepted.Nodes = append(accepted.Nodes, NodeVerdict{node.Node, node.Verdict})
 		}
 		for _, f := range node.Findings {
 			if f.Node == "" {
@@ -81,6 +92,12 @@ func ReadAround(r io.Reader, name string) (a Around, err error) {
 			}
 			a.Topologies = append(a.Topologies, t)
 		}
+	}
+	if doc.Verdict != "" && len(accepted.Nodes) > 0 {
+		if err := accepted.check(); err != nil {
+			return a, fmt.Errorf("%s: %w", name, err)
+		}
+		a.Accepted = append(a.Accepted, accepted)
 	}
 	for i := range a.Findings {
 		if !slices.Contains(verdicts, a.Findings[i].Verdict) {
@@ -123,6 +140,11 @@ func RenderWith(w io.Writer, name string, results []Result, a Around) error {
 			return err
 		}
 		fmt.Fprintln(w)
+	}
+	if name != "junit" {
+		for i := range a.Accepted {
+			fmt.Fprintln(w, a.Accepted[i].text())
+		}
 	}
 	if len(a.Findings) > 0 {
 		if name == "junit" {

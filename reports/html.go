@@ -51,8 +51,9 @@ func writePage(b *bytes.Buffer, results []Result, a Around) error {
 type page struct {
 	Title   string
 	Verdict verdict
-	Leads   []string    // for somebody who has ten seconds
-	Checks  *pageChecks // nil: none were given
+	Leads   []string     // for somebody who has ten seconds
+	Accept  []pageAccept // of busbw accept
+	Checks  *pageChecks  // nil: none were given
 	Runs    []pageRun
 
 	Topologies []pageTopology

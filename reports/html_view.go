@@ -10,7 +10,7 @@ import (
 
 // pageOf turns results into what the page shows.
 func pageOf(results []Result, a *Around) (*page, error) {
-	p := &page{Title: "busbw report", Checks: checksOf(a.Findings), Odd: cleaned(a.Odd)}
+	p := &page{Title: "busbw report", Accept: acceptsOf(a.Accepted), Checks: checksOf(a.Findings), Odd: cleaned(a.Odd)}
 	p.Topologies, p.Layouts = topologiesOf(a.Topologies)
 	if len(results) == 0 {
 		p.Verdict = judgeWith(verdict{"warn", "Nothing measured", "The files hold no results."}, 0, a)

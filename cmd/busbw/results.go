@@ -103,7 +103,7 @@ func foldersIn(dir string) (folders []folder, err error) {
 		if f, err := os.Open(filepath.Join(dir, e.Name(), "report.json")); err == nil {
 			verdict := ": cannot be read"
 			if a, err := reports.ReadAround(f, e.Name()); err == nil {
-				verdict = ": " + string(reports.Worst(a.Findings)) + " (" + reports.Tally(a.Findings) + ")"
+				verdict = ": " + string(a.Verdict()) + " (" + reports.Tally(a.Findings) + ")"
 			}
 			f.Close()
 			accepted = append(accepted, folder{e.Name(), acceptFolders, verdict})
