@@ -94,7 +94,7 @@ func (a *acceptRun) all(ctx context.Context) error {
 		run  func(context.Context, []coordinator.Member) ([]coordinator.Member, error)
 	}{
 		{"checks", a.checks},
-		{"devices of each node", a.devices},
+		{devicesStage, a.devices},
 		{"each node by itself", a.single},
 		{"pairs", a.pairs},
 		{"collectives", a.collectives},
@@ -103,6 +103,9 @@ func (a *acceptRun) all(ctx context.Context) error {
 		switch {
 		case end != "":
 			stage.Why = end
+			if s.name == devicesStage && a.bare() {
+				stage.Why, stage.NA = bareNodes, true
+			}
 		case ctx.Err() != nil:
 			stage.Why = "interrupted"
 		case time.Now().After(a.until):
@@ -114,8 +117,8 @@ func (a *acceptRun) all(ctx context.Context) error {
 			stage.Seconds = time.Since(began).Seconds()
 			var no *pointless
 			var wrong *wrongProfile
-			if errors.As(err, &wrong) {
-				end = wrong.why
+			if errors.As(err, &wrong) { // the checks themselves were done
+				end, err = wrong.why, nil
 			}
 			stage.Ran = err == nil
 			if err != nil {
@@ -135,6 +138,16 @@ func (a *acceptRun) all(ctx context.Context) error {
 		a.lost = nil
 	}
 	return ctx.Err()
+}
+
+const (
+	devicesStage = "devices of each node"
+	bareNodes    = "no node has an RDMA device or a GPU"
+)
+
+// bare says that every node told of its devices, and has none to test.
+func (a *acceptRun) bare() bool {
+	return len(a.in.Topologies) == len(a.cluster.members) && !accept.HaveDevices(a.in.Topologies)
 }
 
 // pointless is why a stage was not begun.
@@ -173,8 +186,8 @@ func (a *acceptRun) devices(ctx context.Context, members []coordinator.Member) (
 	a.in.NoDevices = d.none
 	switch {
 	case err != nil || d.n > 0:
-	case len(a.in.Topologies) == len(a.cluster.members) && !accept.HaveDevices(a.in.Topologies):
-		err = &pointless{"no node has an RDMA device or a GPU", true}
+	case a.bare():
+		err = &pointless{bareNodes, true}
 	default:
 		err = &pointless{"no node has a port or a GPU that can be tested: " + d.why(), false}
 	}

@@ -70,12 +70,12 @@ func TestAccept(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), &rep); err != nil {
 		t.Fatal(err)
 	}
-	if status != exitFound || rep.Verdict != "unknown" || len(rep.Passing()) != 0 || len(rep.Gaps) < 2 || !rep.Stages[2].NA || !rep.Stages[4].Ran {
+	if status != exitFound || rep.Verdict != "unknown" || len(rep.Passing()) != 0 || len(rep.Gaps) < 1 || !rep.Stages[2].NA || !rep.Stages[4].Ran {
 		t.Errorf("exit %d: %s%s", status, text, errs)
 	}
 	// What is no such node is not measured by its limits.
 	text, errs, status = ran(t, "accept", "--local", "2x1", "--bytes", "64K", "--profile", "hgx-h100-ndr")
-	if status != exitFound || !strings.Contains(text, "pointless") {
+	if status != exitFound || strings.Count(text, "pointless") > 5 || !strings.Contains(text, "checks: done") || !strings.Contains(text, "each node by itself, pairs, collectives: not done (no node is") {
 		t.Errorf("exit %d: %s%s", status, text, errs)
 	}
 	for _, args := range [][]string{{"--profile", "x"}, {"--profile", "./x.yaml"}, {"--format", "x"}, {"--nodes", "2"}} {

@@ -136,7 +136,7 @@ func deviceFinding(p *Profile, r *reports.Result, twins []*reports.Result) (f re
 		f.Verdict, f.Remedy = reports.Warn, remedy
 		f.Want = fmt.Sprintf("at least %.0f %% of the port's %.0f Gb/s", 100*plausible, 8*r.Limit.GBps)
 	case len(vs) >= fewest && reach > 0.25*mid:
-		f.Verdict, f.Want = reports.Unknown, fmt.Sprintf("figures that agree: those of %d such devices scatter around %.2f GB/s by more than a quarter", len(vs), mid)
+		f.Verdict, f.Want = reports.Unknown, agreeing(vs, reach/mid)
 	case len(vs) >= fewest:
 		f.Want = fmt.Sprintf("at least %.2f GB/s: the median of %d such devices is %.2f GB/s", mid-reach, len(vs), mid)
 	default:

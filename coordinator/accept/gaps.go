@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"busbw/reports"
 )
@@ -11,6 +12,8 @@ import (
 // pairsStage names the stage without which nothing is known of how a node
 // reaches the others.
 const pairsStage = "pairs"
+
+const undonePairs = "not done: "
 
 // unpaired says of a node that pair tests neither passed nor accused that they
 // established nothing, and why. Where there was nothing to pair it is silent.
@@ -22,7 +25,7 @@ func (in *Input) unpaired(node string, fs []reports.Finding) (out []reports.Find
 		f := reports.Finding{ID: "pairs", Verdict: reports.Unknown, Node: node, Subject: "pairs", Got: "nothing established", Want: "the level of the others, or a limit",
 			Remedy: "give a profile or --min, and measure while nothing else runs, longer (--time)"}
 		if !s.Ran {
-			f.Got = "not done: " + cmp.Or(s.Why, "no reason is known")
+			f.Got = undonePairs + cmp.Or(s.Why, "no reason is known")
 		} else if in.Pairs != nil {
 			f.Got = cmp.Or(in.Pairs.Doubt, "not every port of it was fast with a good partner")
 		}
@@ -44,11 +47,35 @@ func (r *Report) undone() bool {
 	return slices.ContainsFunc(r.Stages, func(s Stage) bool { return !s.Ran && !s.NA })
 }
 
-// gaps lists what the acceptance did not establish: stages that were not done,
-// and what is unknown, each with how many nodes it is unknown of.
+// state is what became of a stage, in words.
+func (s *Stage) state() string {
+	switch {
+	case s.Ran:
+		return "done"
+	case s.NA:
+		return "not applicable"
+	}
+	return "not done"
+}
+
+// joint makes one of stages in a row that were not done for one reason, so that
+// it is told once.
+func joint(stages []Stage) (out []Stage) {
+	for _, s := range stages {
+		if n := len(out); n > 0 && !s.Ran && s.Why != "" && s.state() == out[n-1].state() && s.Why == out[n-1].Why {
+			out[n-1].Name += ", " + s.Name
+			continue
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// gaps lists what the acceptance did not establish: stages that were not done
+// though there was something to measure, and what is unknown, each with how many nodes it is unknown of.
 func (r *Report) gaps() (out []string) {
-	for _, s := range r.Stages {
-		if !s.Ran {
+	for _, s := range joint(r.Stages) {
+		if !s.Ran && !s.NA {
 			out = append(out, fmt.Sprintf("%s: %s", s.Name, cmp.Or(s.Why, "not done")))
 		}
 	}
@@ -56,8 +83,8 @@ func (r *Report) gaps() (out []string) {
 	of := map[key]int{}
 	var order []key
 	for _, f := range r.Findings() {
-		if f.Verdict != reports.Unknown {
-			continue
+		if f.Verdict != reports.Unknown || f.ID == pairsStage && strings.HasPrefix(f.Got, undonePairs) {
+			continue // the stage's line says so
 		}
 		k := key{f.ID, f.Subject, f.Got}
 		if of[k]++; of[k] == 1 {

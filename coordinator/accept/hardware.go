@@ -17,7 +17,7 @@ func (p *Profile) Hardware(t reports.Topology) (out []reports.Finding, fits bool
 			Evidence: []reports.Evidence{{From: "busbw topo", Value: got}}, Remedy: remedy})
 	}
 	if g := p.GPUs; g != nil {
-		want := fmt.Sprintf("%d × %s (%s)", g.Count, g.Product, g.Source)
+		want := fmt.Sprintf("%d × %s (%s)", g.Count, plainly(g.Product), g.Source)
 		product := regexp.MustCompile(g.Product) // check has seen it
 		match := 0
 		var names []string
@@ -78,6 +78,12 @@ func (p *Profile) Hardware(t reports.Topology) (out []reports.Finding, fits bool
 		}
 	}
 	return out, fits
+}
+
+// plainly is a profile's expression for products as people say it:
+// "H100.*(HBM3|SXM)" is "H100 … (HBM3 or SXM)".
+func plainly(expression string) string {
+	return strings.NewReplacer(".*", " … ", "|", " or ", `\`, "").Replace(expression)
 }
 
 // links compares the NVLinks that are up with the product's number.

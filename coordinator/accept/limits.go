@@ -58,7 +58,7 @@ func (in *Input) limits() (out []reports.Finding) {
 			out = append(out, in.against(l, r, op)...)
 		}
 		if !found {
-			out = append(out, l.unmeasured("no such measurement: "+l.how()))
+			out = append(out, l.unmeasured("not measured"))
 		}
 	}
 	return out
@@ -157,7 +157,7 @@ func (in *Input) otherLimit(l Limit) *reports.Finding {
 	if slices.ContainsFunc(in.Results, func(r reports.Result) bool { return l.ofDevice(&r) }) {
 		return nil // judged with the devices
 	}
-	f := l.unmeasured("no such test of a device: " + l.how())
+	f := l.unmeasured("no device was tested so")
 	return &f
 }
 
@@ -237,7 +237,7 @@ func (in *Input) peers() (out []reports.Finding) {
 				Got: speed(v), Want: fmt.Sprintf("at least %.2f GB/s: the median of %d nodes is %.2f GB/s", mid-reach, len(vs), mid)}
 			if reach > 0.25*mid {
 				f.Verdict = reports.Unknown
-				f.Want = fmt.Sprintf("figures that agree: those of %d nodes scatter around %.2f GB/s by more than a quarter", len(vs), mid)
+				f.Want = agreeing(vs, reach/mid)
 			} else if len(vs) < fewest {
 				f.Want = fmt.Sprintf("no limit in the profile, and %d nodes are no measure of each other", len(vs))
 			} else if v < mid-reach {
@@ -248,6 +248,12 @@ func (in *Input) peers() (out []reports.Finding) {
 		}
 	}
 	return out
+}
+
+// agreeing is what figures that scatter too much should be; beyond is the share
+// below their median from which one would be odd.
+func agreeing(vs []float64, beyond float64) string {
+	return fmt.Sprintf("figures that agree: these %d are from %.2f to %.2f GB/s, among which only one %.0f %% below their median would be odd", len(vs), slices.Min(vs), slices.Max(vs), 100*beyond)
 }
 
 // oddBlocks are blocks of nodes that are slower together than other blocks of

@@ -5,6 +5,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"busbw/reports"
 )
 
 // Size is a number of bytes in a profile: 8, 64K, 1MiB, 16G; units are powers
@@ -31,13 +33,9 @@ func (z *Size) UnmarshalYAML(text []byte) error {
 }
 
 // MarshalYAML writes it in the largest unit that divides it.
-func (z Size) MarshalYAML() ([]byte, error) { return []byte(z.String()), nil }
-
-func (z Size) String() string {
-	for i, u := range []string{"TiB", "GiB", "MiB", "KiB"} {
-		if n := int64(1) << (10 * (4 - i)); int64(z) >= n && int64(z)%n == 0 {
-			return fmt.Sprintf("%d%s", int64(z)/n, u)
-		}
-	}
-	return strconv.FormatInt(int64(z), 10)
+func (z Size) MarshalYAML() ([]byte, error) {
+	return []byte(strings.ReplaceAll(strings.TrimSuffix(z.String(), " B"), " ", "")), nil
 }
+
+// String is the size as reports write it: "1 MiB".
+func (z Size) String() string { return reports.SizeText(int64(z)) }

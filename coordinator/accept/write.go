@@ -95,12 +95,8 @@ func (r *Report) Table(out io.Writer) error {
 		return err
 	}
 	b.WriteByte('\n')
-	for _, s := range r.Stages {
-		state := "done"
-		if !s.Ran {
-			state = "not done"
-		}
-		fmt.Fprintf(&b, "%s: %s", s.Name, state)
+	for _, s := range joint(r.Stages) {
+		fmt.Fprintf(&b, "%s: %s", s.Name, s.state())
 		if s.Why != "" {
 			fmt.Fprintf(&b, " (%s)", oneLine(s.Why))
 		}
@@ -185,12 +181,12 @@ func (r *Report) Markdown(out io.Writer) error {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", f.Verdict, cell(f.Node), cell(f.ID), cell(f.Subject), cell(f.Got), cell(f.Want))
 	}
 	b.WriteString("\n## Stages\n\n")
-	for _, s := range r.Stages {
-		state := "done"
-		if !s.Ran {
-			state = "not done"
+	for _, s := range joint(r.Stages) {
+		fmt.Fprintf(&b, "- %s: %s", s.Name, s.state())
+		if s.Why != "" {
+			fmt.Fprintf(&b, " (%s)", cell(s.Why))
 		}
-		fmt.Fprintf(&b, "- %s: %s %s\n", s.Name, state, cell(s.Why))
+		b.WriteByte('\n')
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
