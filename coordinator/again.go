@@ -17,16 +17,22 @@ const (
 	aboveLimit = 1.05 // what noise explains (reports shows it from there on, too)
 )
 
+// Known is what launches on the same nodes have measured of their limits.
+type Known struct {
+	replies []LimitsReply // by node: the largest
+	futile  int           // tries to raise a limit that raised none
+}
+
 // again raises the limit of a result that is above it, where it was only
 // disturbed.
 func (s *Sweep) again(ctx context.Context, c Case, res *reports.Result) error {
-	for s.futile < mostFutile && !s.gpu && above(c, res) {
+	for s.Known.futile < mostFutile && !s.gpu && above(c, res) {
 		had := res.Limit.GBps
 		if _, err := s.limits(ctx, s.opened); err != nil {
 			return err
 		}
 		if res.Limit = s.bound(c); res.Limit == nil || res.Limit.GBps < raised*had {
-			s.futile++
+			s.Known.futile++
 		}
 	}
 	return nil
@@ -41,14 +47,14 @@ func above(c Case, res *reports.Result) bool {
 	return ok && factor*float64(res.Bytes)/reports.Median(res.Seconds)/1e9 > aboveLimit*res.Limit.GBps
 }
 
-// larger keeps the best that each node ever measured in this launch.
+// larger keeps the best that each node ever measured.
 func (s *Sweep) larger(now []LimitsReply) {
-	if s.measured == nil {
-		s.measured = now
+	if s.Known.replies == nil {
+		s.Known.replies = now
 		return
 	}
 	for i, r := range now {
-		m := &s.measured[i]
+		m := &s.Known.replies[i]
 		if r.MemoryGBps != nil && (m.MemoryGBps == nil || *r.MemoryGBps > *m.MemoryGBps) {
 			m.MemoryGBps, m.MemoryHow = r.MemoryGBps, r.MemoryHow+", measured again during the run"
 		}

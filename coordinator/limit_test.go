@@ -115,5 +115,10 @@ func TestAgain(t *testing.T) {
 		if m.asked != tc.asked {
 			t.Errorf("%v: measured %d times; want %d", tc.gbps, m.asked, tc.asked)
 		}
+		// The next launch on these nodes takes what is known.
+		next := &Sweep{session: m, Nodes: s.Nodes, Known: s.Known}
+		if _, err := next.takeLimits(t.Context(), s.opened); err != nil || m.asked != tc.asked || next.machine != s.machine {
+			t.Errorf("%v: the next launch has %+v, %v, measured %d times; want %+v", tc.gbps, next.machine, err, m.asked, s.machine)
+		}
 	}
 }

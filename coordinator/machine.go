@@ -10,12 +10,7 @@ import (
 // limits measures what the machines allow: one node of each machine measures,
 // while the others of that machine wait. Asked again, the larger figures count.
 func (s *Sweep) limits(ctx context.Context, nodes []OpenReply) (facts []string, err error) {
-	ranksOn := map[string]int{}
-	nodesOn := map[string]int{}
-	for i, n := range nodes {
-		ranksOn[n.Machine] += s.Nodes[i].Ranks
-		nodesOn[n.Machine]++
-	}
+	ranksOn := s.ranksOn(nodes)
 	measures := make([]bool, len(nodes))
 	seen := map[string]bool{}
 	for i, n := range nodes {
@@ -28,15 +23,37 @@ func (s *Sweep) limits(ctx context.Context, nodes []OpenReply) (facts []string, 
 	if err != nil {
 		return nil, err
 	}
+	for i := range replies {
+		if !measures[i] {
+			replies[i].MemoryGBps = nil // it was not asked
+		}
+	}
 	s.larger(replies)
-	replies = s.measured
+	return s.takeLimits(ctx, nodes)
+}
+
+// ranksOn counts the ranks on each machine.
+func (s *Sweep) ranksOn(nodes []OpenReply) map[string]int {
+	ranks := map[string]int{}
+	for i, n := range nodes {
+		ranks[n.Machine] += s.Nodes[i].Ranks
+	}
+	return ranks
+}
+
+// takeLimits computes with the limits that are known, and measures nothing.
+func (s *Sweep) takeLimits(_ context.Context, nodes []OpenReply) (facts []string, err error) {
+	replies, ranksOn, nodesOn := s.Known.replies, s.ranksOn(nodes), map[string]int{}
+	for _, n := range nodes {
+		nodesOn[n.Machine]++
+	}
 	s.machine = Machine{Shared: nodesOn[nodes[0].Machine]}
 	slowest := 0
 	for i, r := range replies {
 		if nodesOn[nodes[i].Machine] != s.machine.Shared {
 			s.mixed = true // some nodes share a machine and some do not
 		}
-		if !measures[i] || r.MemoryGBps == nil {
+		if r.MemoryGBps == nil {
 			continue
 		}
 		if s.machine.Memory == 0 || *r.MemoryGBps < s.machine.Memory {

@@ -26,14 +26,13 @@ type Sweep struct {
 	Nodes     []PlanNode
 	Source    string // "busbw VERSION"
 	Token     []byte // 32 random bytes of this launch
+	Known     Known  // limits; where an earlier launch on these nodes has some, they are not measured first
 	session   doer
 	req       *Request
 	addrs     []string
 	network   map[string]string // what carries the nodes' sockets, by name
 	machines  []string
 	opened    []OpenReply
-	measured  []LimitsReply // by node: the largest of this launch
-	futile    int           // tries to raise a limit that raised none
 	machine   Machine
 	fabric    collectives.Fabric
 	mixed     bool           // machines differ in kind: no limit is known
@@ -74,6 +73,9 @@ func (s *Sweep) Open(ctx context.Context, session doer, req *Request) (facts []s
 	}
 	facts = append(facts, s.agree(replies)...)
 	limits := s.limits
+	if len(s.Known.replies) == len(replies) {
+		limits = s.takeLimits
+	}
 	if s.gpu {
 		if limits = s.gpuLimits; len(replies) > 1 && s.verbs == nil {
 			s.notes = append(s.notes, "between nodes through locked host memory, over TCP")

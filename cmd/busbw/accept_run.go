@@ -82,7 +82,7 @@ func (f *acceptFlags) come(ctx context.Context, errs io.Writer) (*cluster, error
 		return nil, err
 	}
 	f.crowded(ws, errs)
-	return &cluster{c, ws, c.Close}, nil
+	return &cluster{Cluster: c, members: ws, leave: c.Close}, nil
 }
 
 // all goes through the stages.

@@ -117,6 +117,7 @@ type cluster struct {
 	*coordinator.Cluster
 	members []coordinator.Member
 	leave   func() error
+	known   coordinator.Known // limits that the launches so far have measured
 }
 
 // measuring opens the results file of a run, has the workers come, and gives
@@ -156,7 +157,7 @@ func (f *runFlags) gather(ctx context.Context, errs io.Writer) (*cluster, error)
 		if err != nil {
 			return nil, err
 		}
-		return &cluster{l.Cluster, l.Workers, l.Close}, nil
+		return &cluster{Cluster: l.Cluster, members: l.Workers, leave: l.Close}, nil
 	}
 	c, err := f.cluster.enter(ctx, errs)
 	if err != nil {
@@ -168,7 +169,7 @@ func (f *runFlags) gather(ctx context.Context, errs io.Writer) (*cluster, error)
 		return nil, err
 	}
 	f.crowded(members, errs)
-	return &cluster{c, members, c.Close}, nil
+	return &cluster{Cluster: c, members: members, leave: c.Close}, nil
 }
 
 // crowded says on which workers --ranks puts more ranks than they offer.

@@ -77,13 +77,16 @@ func measure(ctx context.Context, c *cluster, nodes []coordinator.PlanNode, req 
 		if err != nil {
 			return nil, err
 		}
-		sweep = &coordinator.Sweep{Run: id, Launch: launch, Nodes: nodes, Source: "busbw " + version, Token: token}
+		sweep = &coordinator.Sweep{Run: id, Launch: launch, Nodes: nodes, Source: "busbw " + version, Token: token, Known: c.known}
 		return sweep.Open(ctx, session, req)
 	}
 	facts, err := start()
 	defer func() {
 		if session == nil {
 			return
+		}
+		if err == nil {
+			c.known = sweep.Known // limits of the machines, not of the launch
 		}
 		if cerr := session.Close(); err == nil {
 			err = cerr

