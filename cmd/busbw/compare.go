@@ -68,21 +68,23 @@ func (f *compareFlags) run(out, errs io.Writer, args []string) error {
 		return usageError{err}
 	}
 	var sides []reports.Side
+	var from []string // the argument of each side
+	warnings := &once{errs, map[string]bool{}}
 	if f.baseline != "" {
-		s, err := f.history(errs, args)
+		s, err := f.history(warnings, args)
 		if err != nil {
 			return err
 		}
-		sides = append(sides, s)
+		sides, from = append(sides, s), append(from, f.baseline)
 	}
 	for _, a := range args {
-		s, err := readSide(errs, a)
+		s, err := readSide(warnings, a)
 		if err != nil {
 			return err
 		}
-		sides = append(sides, s)
+		sides, from = append(sides, s), append(from, a)
 	}
-	distinct(sides)
+	distinct(sides, from)
 	c, err := reports.Compare(sides, o)
 	if err != nil {
 		return err

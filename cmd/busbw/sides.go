@@ -152,8 +152,18 @@ func readFolder(dir string, skip []os.FileInfo) (all []reports.Result, warnings 
 	return all, warnings, nil
 }
 
-// distinct numbers sides that would have the same name.
-func distinct(sides []reports.Side) {
+// distinct gives sides of one name as many of their folders as tell them apart,
+// and numbers those that have the same after that. from is the argument of each.
+func distinct(sides []reports.Side, from []string) {
+	same := map[string][]int{}
+	for i, s := range sides {
+		same[s.Label] = append(same[s.Label], i)
+	}
+	for _, at := range same {
+		if len(at) > 1 {
+			byFolder(sides, from, at)
+		}
+	}
 	seen := map[string]int{}
 	for i := range sides {
 		l := sides[i].Label
@@ -161,4 +171,47 @@ func distinct(sides []reports.Side) {
 			sides[i].Label = fmt.Sprintf("%s (%d)", l, seen[l])
 		}
 	}
+}
+
+// byFolder names the sides at these places by their last folders, as few as
+// tell all apart; as they are where no number does.
+func byFolder(sides []reports.Side, from []string, at []int) {
+	folders := make([][]string, len(at))
+	most := 0
+	for k, i := range at {
+		whole, err := filepath.Abs(from[i])
+		if err != nil || !strings.HasPrefix(filepath.Base(whole), sides[i].Label) {
+			return // named by the user, or standard input
+		}
+		folders[k] = strings.Split(strings.Trim(filepath.ToSlash(filepath.Dir(whole)), "/"), "/")
+		most = max(most, len(folders[k]))
+	}
+	for n := 1; n <= most; n++ {
+		labels := map[string]bool{}
+		var named []string
+		for k, i := range at {
+			l := strings.Join(folders[k][max(len(folders[k])-n, 0):], "/") + "/" + sides[i].Label
+			named, labels[l] = append(named, l), true
+		}
+		if len(labels) == len(at) {
+			for k, i := range at {
+				sides[i].Label = named[k]
+			}
+			return
+		}
+	}
+}
+
+// once writes each text that it is given a single time.
+type once struct {
+	out  io.Writer
+	said map[string]bool
+}
+
+func (o *once) Write(p []byte) (int, error) {
+	if o.said[string(p)] {
+		return len(p), nil
+	}
+	o.said[string(p)] = true
+	return o.out.Write(p)
 }
