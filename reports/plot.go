@@ -107,7 +107,12 @@ func plotRanks(b *bytes.Buffer, head string, curves []plotCurve, colour bool) {
 		options := append(plotOptions([]string{"median of each rank"}, colour),
 			asciigraph.XAxisRange(0, float64(n-1)), asciigraph.XAxisTickCount(min(n, 8)),
 			asciigraph.XAxisValueFormatter(func(x float64) string { return fmt.Sprintf("%.0f", x) }),
-			asciigraph.YAxisValueFormatter(timeText), asciigraph.LowerBound(0))
+			asciigraph.YAxisValueFormatter(func(y float64) string {
+				if y == 0 { // where the axis starts
+					return "0"
+				}
+				return timeText(y)
+			}), asciigraph.LowerBound(0))
 		fmt.Fprintf(b, "\n%s: time against rank, %s, %s\n%s\n", head, sizeText(f.asked()), name(f.Algorithm), asciigraph.Plot(line, options...))
 	}
 }

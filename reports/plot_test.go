@@ -56,6 +56,9 @@ func TestPlot(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
+	if strings.Contains(text, "0.000 ns") || !strings.Contains(text, " 0 ┤") && !strings.Contains(text, " 0 ┼") {
+		t.Errorf("the axis does not start at a plain 0:\n%s", text)
+	}
 	if strings.Contains(text, "\x1b") {
 		t.Error("colour where none was asked for")
 	}

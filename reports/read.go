@@ -134,6 +134,9 @@ func eachLine(r io.Reader, name string, fn func(n int, line []byte, whole bool) 
 		defer z.Close()
 		text = bufio.NewReaderSize(z, 64<<10)
 	}
+	if head, _ := text.Peek(1); len(head) == 1 && head[0] == 0 {
+		return fmt.Errorf("%s: starts with a zero byte: not a results file", name)
+	}
 	var line []byte
 	total, long := int64(0), false
 	for n := 1; ; {

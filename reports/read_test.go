@@ -164,3 +164,14 @@ func TestTextsAreClean(t *testing.T) {
 		}
 	}
 }
+
+// endless is a device that gives zeros for ever.
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+func TestZerosAreNoResults(t *testing.T) {
+	if _, _, err := Read(endless{}, "zero"); err == nil || !strings.Contains(err.Error(), "not a results file") {
+		t.Errorf("%v", err)
+	}
+}
