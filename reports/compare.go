@@ -28,6 +28,7 @@ type Comparison struct {
 	Differ   []Differ   `json:"differ,omitempty"`   // what is not the same on all sides
 	Warnings []string   `json:"warnings,omitempty"` // what keeps a difference from being attributed, or from being found
 	Rows     []Row      `json:"rows"`
+	told     []string   // what the times are that other tools' texts give
 }
 
 // SideInfo is what a side is made of.
@@ -47,9 +48,10 @@ type Row struct {
 	Redop   string            `json:"redop,omitempty"`
 	Root    *int              `json:"root,omitempty"`
 	InPlace bool              `json:"in_place"`
-	Bytes   int64             `json:"bytes"` // asked for
+	Bytes   int64             `json:"bytes"` // asked for; 0 where no side knows it
 	With    map[string]string `json:"with,omitempty"`
 	Cells   []Cell            `json:"cells"` // by side
+	unsized bool              // Bytes is not known: a test that failed before its first row
 }
 
 // Cell is one side of a row. Change is of speed, against the first side: 0.05
@@ -82,6 +84,13 @@ var ErrNothingInCommon = errors.New("nothing in common")
 // ErrNothingInCommon, and a side without results.
 func Compare(sides []Side, o CompareOptions) (*Comparison, error) {
 	c := &Comparison{Margin: o.Margin}
+	for _, s := range sides {
+		for _, f := range Figures(s.Results) {
+			if f.Stated != nil && f.Timed && len(c.told) <= maxKinds {
+				c.told = appendNew(c.told, f.timeIs())
+			}
+		}
+	}
 	for _, s := range sides {
 		if len(s.Results) == 0 {
 			return nil, fmt.Errorf("%s has no results", s.Label)
@@ -230,7 +239,7 @@ func (c *Comparison) Regressions(by float64) (found []string) {
 		r := &c.Rows[i]
 		for j := range r.Cells[1:] {
 			b := &r.Cells[j+1]
-			where := fmt.Sprintf("%s, %s, %s", c.Sides[j+1].Label, r.head(), sizeText(r.Bytes))
+			where := fmt.Sprintf("%s, %s, %s", c.Sides[j+1].Label, r.head(), r.size())
 			switch {
 			case b.Verdict == Slower && 1/(1+*b.Change)-1 >= by:
 				found = append(found, fmt.Sprintf("%s: takes %s longer", where, shareText(1/(1+*b.Change)-1, true)))

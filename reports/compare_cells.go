@@ -60,7 +60,7 @@ func newRow(of [][]Result, apart []string, o CompareOptions) Row {
 	for _, rs := range of {
 		if len(rs) > 0 && !named {
 			r := &rs[0]
-			row = Row{Op: r.Op, Scope: r.Scope, Dtype: r.Dtype, Redop: r.Redop, Root: r.Root, InPlace: r.InPlace, Bytes: r.asked()}
+			row = Row{Op: r.Op, Scope: r.Scope, Dtype: r.Dtype, Redop: r.Redop, Root: r.Root, InPlace: r.InPlace, Bytes: r.asked(), unsized: !r.sized()}
 			for _, d := range apart {
 				if row.With == nil {
 					row.With = map[string]string{}

@@ -206,6 +206,9 @@ func fact(r *Result, d string) string {
 	case "dtype":
 		return r.Dtype
 	case "size":
+		if !r.sized() {
+			return ""
+		}
 		return sizeText(r.asked())
 	}
 	return dimension(r, d)

@@ -83,12 +83,28 @@ func (c *Comparison) preamble() (lines []string) {
 
 var compareHeads = []string{"SIZE", "SIDE", "N", "TIME", "±95 %", "BUSBW", "CHANGE", "95 % OF IT", "P", "VERDICT"}
 
+// size is the row's size for people.
+func (r *Row) size() string {
+	if r.unsized {
+		return none
+	}
+	return sizeText(r.Bytes)
+}
+
+// sizeBytes is the size for programs, empty where it is not known.
+func (r *Row) sizeBytes() string {
+	if r.unsized {
+		return ""
+	}
+	return strconv.FormatInt(r.Bytes, 10)
+}
+
 // texts are the cells of a row's side, as the tables show them.
 func (r *Row) texts(side int, label string) []string {
 	c := &r.Cells[side]
 	out := []string{"", name(label), strconv.Itoa(c.Launches), none, none, none, none, none, none, c.Verdict}
 	if side == 0 {
-		out[0] = sizeText(r.Bytes)
+		out[0] = r.size()
 	}
 	if c.Launches == 0 && c.Verdict == "" {
 		out[9] = "absent"
@@ -164,7 +180,7 @@ func (c *Comparison) totals(rows []Row) (lines []string) {
 				n++
 			}
 			if b.Why != "" {
-				why = append(why, fmt.Sprintf("%s: %s: %s", name(c.Sides[side].Label), sizeText(rows[i].Bytes), prose(b.Why)))
+				why = append(why, fmt.Sprintf("%s: %s: %s", name(c.Sides[side].Label), rows[i].size(), prose(b.Why)))
 			}
 		}
 		text := name(c.Sides[side].Label) + ":"
@@ -180,16 +196,20 @@ func (c *Comparison) totals(rows []Row) (lines []string) {
 	}
 	for i := range rows {
 		if a := &rows[i].Cells[0]; a.Why != "" {
-			lines = append(lines, fmt.Sprintf("%s: %s: %s", name(c.Sides[0].Label), sizeText(rows[i].Bytes), prose(a.Why)))
+			lines = append(lines, fmt.Sprintf("%s: %s: %s", name(c.Sides[0].Label), rows[i].size(), prose(a.Why)))
 		}
 	}
 	return lines
 }
 
 func (c *Comparison) legend() []string {
+	times := "median of the launches' medians"
+	if len(c.told) > 0 {
+		times += "; of imports " + strings.Join(c.told, "; or ")
+	}
 	return []string{
 		fmt.Sprintf("CHANGE: of speed, against %s. Faster or slower is claimed where p < %g (Mann–Whitney over launches, Holm over all rows) and the whole interval lies beyond %s.", name(c.Sides[0].Label), level, shareText(c.Margin, true)),
-		fmt.Sprintf("%s: not shown to be different. %s: no interval, so nothing can be claimed. N: launches. TIME: median of the launches' medians. BUSBW: GB/s.", Same, TooFew),
+		fmt.Sprintf("%s: not shown to be different. %s: no interval, so nothing can be claimed. N: launches. TIME: %s. BUSBW: GB/s.", Same, TooFew, times),
 	}
 }
 
@@ -261,7 +281,7 @@ func compareCSV(b *bytes.Buffer, c *Comparison) error {
 		for j := range r.Cells {
 			x := &r.Cells[j]
 			w.Write([]string{prose(r.Op), prose(r.Scope), prose(r.Dtype), prose(r.Redop), integer(r.Root), strconv.FormatBool(r.InPlace), strings.Join(with, " "),
-				strconv.FormatInt(r.Bytes, 10), prose(c.Sides[j].Label), strconv.Itoa(x.Launches), strconv.Itoa(x.Runs), decimal(x.Seconds), bound(x.Interval, 0), bound(x.Interval, 1),
+				r.sizeBytes(), prose(c.Sides[j].Label), strconv.Itoa(x.Launches), strconv.Itoa(x.Runs), decimal(x.Seconds), bound(x.Interval, 0), bound(x.Interval, 1),
 				decimal(x.Busbw), decimal(x.Change), bound(x.Between, 0), bound(x.Between, 1), decimal(x.P), x.Verdict, prose(x.Why)})
 		}
 	}

@@ -105,3 +105,22 @@ func TestPageTellsApart(t *testing.T) {
 		t.Errorf("%q", k)
 	}
 }
+
+// A comparison of imports says what their times are, and has no size 0 for
+// tests that hung.
+func TestCompareTold(t *testing.T) {
+	hung := toldRow(func(r *Result) { r.Bytes, r.Seconds, r.Error = 0, nil, "no row" })
+	c, err := Compare([]Side{{"a", []Result{toldRow(func(*Result) {}), hung}}, {"b", []Result{toldRow(func(r *Result) { r.Run = "log#2" }), hung}}}, CompareOptions{Margin: 0.02})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, format := range []string{"table", "csv", "md"} {
+		var b bytes.Buffer
+		if err := c.Render(&b, format); err != nil {
+			t.Fatal(err)
+		}
+		if got := b.String(); strings.Contains(got, "0 B") || strings.Contains(got, ",0,a,") || format != "csv" && !strings.Contains(got, "of imports mean, as nccl-tests reports it") {
+			t.Errorf("%s", got)
+		}
+	}
+}
