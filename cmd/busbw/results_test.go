@@ -64,7 +64,7 @@ func TestResultsFolder(t *testing.T) {
 	}{
 		{[]string{"results", "--dir", "acceptance"}, exitFine, "20261130-101500-3f2a: fail (1 fail)"},
 		{[]string{"results", "--dir", "acceptance", "show", "2026"}, exitFound, "reseat the cable"},
-		{[]string{"report", "--format", "html", "acceptance/20261130-101500-3f2a"}, exitFound, "1 check failed"},
+		{[]string{"report", "--format", "html", "acceptance/20261130-101500-3f2a"}, exitFound, "<h1>Not accepted</h1>"},
 		{[]string{"report", "--format", "csv", "acceptance/20261130-101500-3f2a"}, exitUsage, "html, table, detail and junit do"},
 	} {
 		if got, out := in(c.args...); got != c.code || !strings.Contains(out, c.want) {
