@@ -110,6 +110,7 @@ type pageGroup struct {
 	Heading string
 	Detail  string
 	Kinds   []string
+	Curves  string // what the curves show
 	Bars    *pageBars
 	Versus  *pageTable
 	All     *pageTable

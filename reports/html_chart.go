@@ -88,7 +88,7 @@ func (s *sheet) chart(samples map[string][]float64) chart {
 			if l := f.Bounds(); l != nil {
 				c.Series[i].Limits = append(c.Series[i].Limits, [2]float64{float64(f.asked()), l.GBps})
 			}
-			if f.Timed && !f.Foretold() {
+			if f.Timed && !f.Foretold() && !f.summarised() { // one number has no spread
 				b := boxOf(samples[f.key()])
 				b.Name = key
 				if len(f.RankP50) <= maxBars {

@@ -35,6 +35,10 @@ func (s *sheet) page(varies []string, samples map[string][]float64) pageGroup {
 		}
 		g.Kinds = append(g.Kinds, kinds...)
 	}
+	g.Curves = "Median and its 95 % interval; dashed: the limit."
+	if times := s.timesAre(); times != ownTime {
+		g.Curves = "Time: " + times + "."
+	}
 	g.Bars, g.Versus, g.All = s.bars(), s.versusTable(), s.allTable()
 	for _, t := range []*pageTable{g.Versus, g.All} {
 		if t != nil { // told apart when one jumps from region to region

@@ -101,6 +101,9 @@ func TestPageTellsApart(t *testing.T) {
 	if p.Verdict.Word != "Wrong data, and incomplete" || !strings.Contains(p.Verdict.Why, "1 of 5") || !strings.Contains(p.Verdict.Why, "1 failed") {
 		t.Errorf("%+v", p.Verdict)
 	}
+	if g := p.Runs[0].Groups[0]; len(g.Chart.Dist) != 0 || len(g.Sizes) != 0 || g.Curves != "Time: mean, as nccl-tests reports it." {
+		t.Errorf("a spread of one number: %+v, %q", g.Chart.Dist, g.Curves)
+	}
 	if k := p.Runs[0].Groups[0].Kinds; len(k) != 1 || k[0] != "1 group of 8 ranks" {
 		t.Errorf("%q", k)
 	}
