@@ -127,7 +127,7 @@ func csvText(b *bytes.Buffer, results []Result, _ bool) error {
 
 // unlessTold is a value that records of other tools' texts do not have.
 func unlessTold(r *Result, value string) string {
-	if r.Stated != nil {
+	if r.Stated != nil || r.Foretold() {
 		return ""
 	}
 	return value

@@ -2,6 +2,9 @@ package reports
 
 import (
 	"bytes"
+	"encoding/csv"
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -28,6 +31,23 @@ func TestPredictionIsAResult(t *testing.T) {
 		var b bytes.Buffer
 		if err := Render(&b, format, []Result{foretold(4e9, 4, 3, 6)}); err != nil || !strings.Contains(b.String(), "predicted") {
 			t.Errorf("%s: %v; it does not say that it is a prediction:\n%s", format, err, b.String())
+		}
+	}
+	// Nothing is said of a measurement that there was none of.
+	var text, table bytes.Buffer
+	if err := errors.Join(Render(&table, "table", []Result{foretold(4e9, 4, 3, 6)}), Render(&text, "csv", []Result{foretold(4e9, 4, 3, 6)})); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(table.String(), "TIME: predicted, by the model") {
+		t.Errorf("the time is said to be measured:\n%s", table.String())
+	}
+	rows, err := csv.NewReader(&text).ReadAll()
+	if err != nil || len(rows) != 2 {
+		t.Fatal(err, rows)
+	}
+	for i, column := range rows[0] {
+		if slices.Contains([]string{"settled", "iterations", "outliers", "min_s", "max_s", "p99_s"}, column) && rows[1][i] != "" {
+			t.Errorf("%s of a prediction is %q", column, rows[1][i])
 		}
 	}
 	for _, bad := range [][2]float64{{2, 1}, {-1, 1}} {

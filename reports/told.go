@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -58,7 +59,7 @@ func (f *Figure) unsettled() bool { return !f.Settled && f.Stated == nil }
 // they are not known.
 func (f *Figure) extremes() (least, most *float64) {
 	switch {
-	case !f.Timed:
+	case !f.Timed || f.Foretold():
 		return nil, nil
 	case !f.summarised():
 		return &f.Stats.Min, &f.Stats.Max
@@ -78,7 +79,7 @@ func (f *Figure) p99() *float64 {
 
 // outliers among the iterations; nil where they are not known.
 func (f *Figure) outliers() *int {
-	if !f.Timed || f.summarised() {
+	if !f.Timed || f.Foretold() || f.summarised() {
 		return nil
 	}
 	return &f.Stats.Outliers
@@ -133,6 +134,8 @@ func timesAre(figures []Figure) string {
 	switch {
 	case len(kinds) == 0 && len(figures) > 0 && figures[0].Stated != nil:
 		return "none is told"
+	case len(kinds) == 0 && slices.ContainsFunc(figures, func(f Figure) bool { return f.Foretold() }):
+		return "predicted, by the model"
 	case len(kinds) == 0:
 		return ownTime
 	}
