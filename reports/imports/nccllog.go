@@ -3,7 +3,6 @@ package imports
 import (
 	"bytes"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -230,5 +229,3 @@ func (n *ncclLog) link() string {
 	}
 	return strings.Join(all, "+")
 }
-
-func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
