@@ -168,7 +168,7 @@ func (f *planFlags) predict(ctx context.Context, out, errs io.Writer, files []st
 	if err != nil {
 		return err
 	}
-	todo, err := f.cases(m)
+	planned, err := f.cases(m)
 	if err != nil {
 		return usageError{err}
 	}
@@ -176,7 +176,7 @@ func (f *planFlags) predict(ctx context.Context, out, errs io.Writer, files []st
 		return err
 	}
 	if f.whatIf == "" {
-		got, err := predictions(ctx, errs, m, todo)
+		got, err := predictions(ctx, errs, m, planned)
 		return f.show(out, errs, m, got, err)
 	}
 	n, err := f.machine(f.whatIf, measured)
@@ -186,14 +186,14 @@ func (f *planFlags) predict(ctx context.Context, out, errs io.Writer, files []st
 	if err := f.introduce(out, n); err != nil {
 		return err
 	}
-	a, err := predictions(ctx, errs, m, todo)
+	a, err := predictions(ctx, errs, m, planned)
 	if err != nil {
 		return err
 	}
-	if todo, err = f.cases(n); err != nil { // its own number of nodes, unless --nodes says
+	if planned, err = f.cases(n); err != nil { // its own number of nodes, unless --nodes says
 		return usageError{err}
 	}
-	b, err := predictions(ctx, errs, n, todo)
+	b, err := predictions(ctx, errs, n, planned)
 	if err != nil {
 		return err
 	}

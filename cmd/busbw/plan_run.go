@@ -65,15 +65,15 @@ func (f *planFlags) cases(m *plan.Machine) (all []planCase, err error) {
 
 // predictions of the cases; those made before an error or an interruption are
 // returned with it.
-func predictions(ctx context.Context, errs io.Writer, m *plan.Machine, todo []planCase) (got []plan.Prediction, err error) {
+func predictions(ctx context.Context, errs io.Writer, m *plan.Machine, planned []planCase) (got []plan.Prediction, err error) {
 	var bar *progressbar.ProgressBar
 	if f, ok := errs.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		bar = progressbar.NewOptions(len(todo), progressbar.OptionSetWriter(errs), progressbar.OptionClearOnFinish(),
+		bar = progressbar.NewOptions(len(planned), progressbar.OptionSetWriter(errs), progressbar.OptionClearOnFinish(),
 			progressbar.OptionSetDescription("simulating"), progressbar.OptionShowCount())
 		defer bar.Clear()
 	}
 	told := map[string]bool{}
-	for _, c := range todo {
+	for _, c := range planned {
 		if ctx.Err() != nil {
 			return got, ctx.Err()
 		}
