@@ -168,7 +168,7 @@ func (w *wait) step() error {
 	if e := l.q.dev.Trouble(); e != nil {
 		return l.fail(l.blame(w.p, e))
 	}
-	if err := l.q.sleep(func() (bool, error) { return l.progress(1) }); err != nil {
+	if err := l.q.sleep(sleepFor, func() (bool, error) { return l.progress(1) }); err != nil {
 		return l.fail(l.blame(nil, err))
 	}
 	return nil

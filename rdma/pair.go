@@ -8,6 +8,7 @@ import "C"
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"busbw/collectives"
@@ -28,9 +29,11 @@ type Pair struct {
 	source []byte  // of data; nil in GPU memory
 	target []byte
 	inbox  []order
-	calm   time.Time // since when nothing has come; zero: something just did
 
+	calm     time.Time     // since when nothing has come; zero: something just did
 	patience time.Duration // how long nothing may come
+	probed   time.Time     // when the peer's device was asked for a sign of life; zero: it has answered
+	probe    uint64        // the control queue pair's sends that must complete for that
 }
 
 // NewPair opens one end.
@@ -186,22 +189,29 @@ func (p *Pair) told(a, b orderKind) (order, error) {
 
 // wait takes in completions, and watches the clock and the abort when there are none.
 func (p *Pair) wait() error {
-	seen, err := p.reap(looks)
-	if err != nil || seen > 0 {
+	ws, err := p.q.poll(looks)
+	if seen, err := p.took(ws, err); seen || err != nil {
 		return err
 	}
-	return p.idle()
-}
-
-func (p *Pair) idle() error {
 	idle, err := p.calmFor()
 	if err != nil || rest(idle) {
 		return err
 	}
-	return p.q.sleep(func() (bool, error) { n, err := p.reap(1); return n > 0, err })
+	return p.q.sleep(watchFor, func() (bool, error) { ws, err := p.q.poll(1); return p.took(ws, err) })
 }
 
-// calmFor is how long nothing has happened, or why there is no more to wait for.
+// watch is wait without a rest: what completes is of many messages, and a
+// thread that sleeps in between would be late for the next.
+func (p *Pair) watch() error {
+	ws, err := p.q.watch()
+	if seen, err := p.took(ws, err); seen || err != nil {
+		return err
+	}
+	_, err = p.calmFor()
+	return err
+}
+
+// calmFor is how long nothing has come, or why there is no more to wait for.
 func (p *Pair) calmFor() (time.Duration, error) {
 	if first := p.cfg.Abort.Err(); first != nil {
 		return 0, p.blame(fmt.Errorf("%w: %v", collectives.ErrAborted, first))
@@ -220,24 +230,57 @@ func (p *Pair) calmFor() (time.Duration, error) {
 	if idle > p.patience {
 		return 0, p.blame(fmt.Errorf("%w: nothing came for %.1f s on %s", ErrDead, idle.Seconds(), p.dev))
 	}
+	if idle > probeWhen && p.patience != forEver {
+		return idle, p.ask(now)
+	}
 	return idle, nil
 }
 
-// reap takes in completions; seen counts them.
-func (p *Pair) reap(looks int) (seen int, err error) {
-	ws, err := p.q.poll(looks)
+// ask sees to it that a peer that is gone is found in seconds, however long the
+// test may take: its device acknowledges an empty write by itself, on the queue
+// pair of the orders, where it waits for no message of the test.
+func (p *Pair) ask(now time.Time) error {
+	lane := p.cfg.QPs
+	x := &p.q.qps[lane]
+	switch {
+	case p.probed.IsZero() || x.done >= p.probe && now.Sub(p.probed) > probeWhen:
+		p.probed = now
+		if p.q.room(lane) > 0 {
+			if err := p.q.put(lane, C.struct_rv_desc{op: C.RV_WR_WRITE, raddr: C.uint64_t(p.peer.Addr), rkey: C.uint32_t(p.peer.RKey)}, 0, true); err != nil {
+				return p.blame(err)
+			}
+		}
+		p.probe = x.posted
+		return p.flush()
+	case x.done < p.probe && now.Sub(p.probed) > p.cfg.Dead:
+		return p.blame(fmt.Errorf("%w: nothing was acknowledged for %.1f s on %s", ErrDead, now.Sub(p.probed).Seconds(), p.dev))
+	}
+	return nil
+}
+
+// slowest is the time of a byte on the slowest link that counts as alive, an
+// emulated one on a busy machine: 250 kB/s.
+const slowest = 4 * time.Microsecond
+
+const forEver = time.Duration(math.MaxInt64)
+
+// patient sets how long nothing may come, when so many messages of a test may
+// have to pass before something does.
+func (p *Pair) patient(messages int, t Test) {
+	p.patience = p.cfg.Dead + time.Duration(min(int64(messages)*int64(t.Size), 1<<40))*slowest
+}
+
+// took takes in completions, if there are any.
+func (p *Pair) took(ws []C.struct_rv_wc, err error) (bool, error) {
 	if err != nil {
-		return 0, p.blame(err)
+		return false, p.blame(err)
 	}
 	for i := range ws {
 		if err := p.completed(&ws[i]); err != nil {
-			return 0, err
+			return false, err
 		}
 	}
-	if len(ws) > 0 {
-		p.calm = time.Time{}
-	}
-	return len(ws), nil
+	return len(ws) > 0, nil
 }
 
 // completed takes in one completion.
@@ -245,6 +288,9 @@ func (p *Pair) completed(w *C.struct_rv_wc) error {
 	id := uint64(w.wr_id)
 	lane := int(id >> 48 & 0x7fff)
 	x := &p.q.qps[lane]
+	if lane < p.cfg.QPs || id&idRecv != 0 { // not what only says that the peer's device is there
+		p.calm, p.probed = time.Time{}, time.Time{}
+	}
 	switch {
 	case w.status != 0:
 		return p.blame(p.dev.explain(p.q.failure(w, p.peer.GID)))

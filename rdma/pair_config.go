@@ -17,8 +17,10 @@ type PairConfig struct {
 	// Memory is registered memory of the device to use in place of host memory,
 	// at least 2 × QPs × MaxSize in whole pages (GPU memory); the caller closes it.
 	Memory *Region
-	Dead   time.Duration // nothing completes for so long: the peer is dead; 0: 10 s
-	Abort  *collectives.Abort
+	// Dead is how long the peer's device may acknowledge nothing, and the peer
+	// complete nothing beyond what a slow link needs for the bytes under way; 0: 10 s.
+	Dead  time.Duration
+	Abort *collectives.Abort
 }
 
 func (c *PairConfig) shaped() error {

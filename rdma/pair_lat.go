@@ -41,8 +41,9 @@ func (p *Pair) pingpong(t Test, first bool) ([]float64, error) {
 	// A completion stands for everything that was posted on the queue pair before.
 	s.send.id = C.uint64_t(x.posted & idMask << idShift)
 	p.calm = time.Time{}
+	p.patient(2, t)
 	for at := s.i; ; at = s.i {
-		switch r := C.rv_pingpong(s, 2000); r {
+		switch r := C.rv_pingpong(s, C.long(watchFor)); r {
 		case 1:
 			x.given, x.received = x.total, x.total
 			return times(s, factor), p.settle(x)

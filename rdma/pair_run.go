@@ -7,7 +7,6 @@ import "C"
 
 import (
 	"fmt"
-	"math"
 	"time"
 )
 
@@ -32,6 +31,7 @@ func (p *Pair) Run(t Test) ([]float64, error) {
 	if _, err := p.told(orderReady, orderReady); err != nil {
 		return nil, err
 	}
+	defer func() { p.patience = p.cfg.Dead }()
 	if t.Latency {
 		times, err := p.pingpong(t, true)
 		if err != nil {
@@ -48,6 +48,7 @@ func (p *Pair) Run(t Test) ([]float64, error) {
 		if err := p.taken(t); err != nil {
 			return nil, err
 		}
+		p.patient(t.Count, t) // the peer's, of which nothing is seen here, may all be on their way
 	}
 	o, err := p.told(orderDone, orderDone)
 	if err != nil {
@@ -73,7 +74,7 @@ func (p *Pair) End() error {
 // Serve does what the other end orders until that calls End.
 func (p *Pair) Serve() error {
 	for {
-		p.patience = time.Duration(math.MaxInt64) // between tests the other end may take its time
+		p.patience = forEver // between tests the other end may take its time
 		o, err := p.told(orderTest, orderEnd)
 		p.patience = p.cfg.Dead
 		if err != nil || o.kind == orderEnd {
@@ -168,6 +169,22 @@ func (p *Pair) message(t Test, lane int) C.struct_rv_desc {
 	return d
 }
 
+// alone says that all messages are signalled, as perftest's longer ones are: a
+// place in the queue that is free again is used at once.
+func alone(t Test) bool { return t.Size > 8<<10 }
+
+// between is how many messages may pass before a completion is seen.
+func (p *Pair) between(t Test) int {
+	n := p.cfg.QPs
+	if !alone(t) {
+		n *= signalAt
+	}
+	if t.Bidirectional {
+		n *= 2
+	}
+	return n
+}
+
 // stream sends a round's messages, as many at a time as the depth allows, and
 // says how long it took from the first post to the last completion.
 func (p *Pair) stream(t Test) (time.Duration, error) {
@@ -178,6 +195,7 @@ func (p *Pair) stream(t Test) (time.Duration, error) {
 		left[lane], msg[lane] = p.share(t, lane), p.message(t, lane)
 		last[lane] = p.q.qps[lane].posted + uint64(left[lane])
 	}
+	p.patient(p.between(t), t)
 	start := time.Now()
 	for {
 		rest := false
@@ -186,7 +204,7 @@ func (p *Pair) stream(t Test) (time.Duration, error) {
 			for left[lane] > 0 && x.posted-x.done < uint64(p.cfg.Depth) {
 				left[lane]--
 				// the depth may be less than the distance between signals
-				signal := left[lane] == 0 || x.posted-x.done+1 == uint64(p.cfg.Depth)
+				signal := alone(t) || left[lane] == 0 || x.posted-x.done+1 == uint64(p.cfg.Depth)
 				if err := p.q.put(lane, msg[lane], 0, signal); err != nil {
 					return 0, p.blame(err)
 				}
@@ -202,13 +220,7 @@ func (p *Pair) stream(t Test) (time.Duration, error) {
 		if err := p.again(t); err != nil {
 			return 0, err
 		}
-		// Only look, as perftest does: what completes is of many messages, and a
-		// thread that sleeps in between would be late for the next.
-		seen, err := p.reap(looks)
-		if err == nil && seen == 0 {
-			_, err = p.calmFor()
-		}
-		if err != nil {
+		if err := p.watch(); err != nil {
 			return 0, err
 		}
 	}
@@ -236,12 +248,13 @@ func (p *Pair) taken(t Test) error {
 	if t.Verb != SendRecv {
 		return nil
 	}
+	p.patient(p.between(t), t)
 	for lane := range p.cfg.QPs {
 		for x := &p.q.qps[lane]; x.received < x.total; {
 			if err := p.again(t); err != nil {
 				return err
 			}
-			if err := p.wait(); err != nil {
+			if err := p.watch(); err != nil {
 				return err
 			}
 		}

@@ -115,3 +115,28 @@ func TestPairGivesUp(t *testing.T) {
 		t.Errorf("got %v, want %v", err, collectives.ErrAborted)
 	}
 }
+
+// A message that takes longer than a dead peer is given is waited for, and a
+// peer that is gone meanwhile is found all the same.
+func TestPairSlow(t *testing.T) {
+	const dead = 50 * time.Millisecond
+	ps := pairs(t, PairConfig{Dead: dead, MaxSize: 32 << 20, Depth: 4})
+	served := make(chan error, 1)
+	go func() { served <- ps[1].Serve() }()
+	long := Test{Verb: Write, Size: 32 << 20, Count: 2, Bidirectional: true}
+	times, err := ps[0].Run(long)
+	if err != nil {
+		t.Fatalf("after %v of silence: %v", dead, err)
+	}
+	if err := errors.Join(ps[0].End(), <-served, ps[1].q.close()); err != nil {
+		t.Fatal(err)
+	}
+	ps[1].q = nil
+	start := time.Now()
+	if _, err := ps[0].stream(long); !errors.Is(err, ErrDead) || ps[0].patience < time.Minute || time.Since(start) > 30*time.Second {
+		t.Errorf("after %v of %v: %v, want %v", time.Since(start), ps[0].patience, err, ErrDead)
+	}
+	if times[0] < dead.Seconds() {
+		t.Skipf("a message took only %g s here: it is no slow link", times[0])
+	}
+}

@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 static struct {
 #define X(ret, name, ver, params) ret(*name) params;
@@ -177,10 +178,25 @@ int rv_post_recv(struct rv_qp *q, uint64_t id, uint64_t base, uint32_t stride, u
   }
   return 0;
 }
+uint64_t rv_now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
 // Polls until something comes or the spins run out: one call from Go for the whole wait.
 int rv_poll(struct rv_cq *q, int n, struct rv_wc *wc, long spins) {
   int r;
   do r = q->context->ops.poll_cq(q, n, wc);
   while (!r && --spins > 0);
+  return r;
+}
+// The same for so long.
+int rv_watch(struct rv_cq *q, int n, struct rv_wc *wc, long ns) {
+  int r;
+  uint64_t end = 0, t = 0;
+  while (!(r = rv_poll(q, n, wc, 1000)) && t <= end) {
+    t = rv_now();
+    if (!end) end = t + ns;
+  }
   return r;
 }

@@ -147,6 +147,8 @@ int rv_query(struct rv_qp *q, struct rv_qp_attr *a);
 int rv_post(struct rv_qp **table, const struct rv_desc *d, int n, int *posted);
 int rv_post_recv(struct rv_qp *q, uint64_t id, uint64_t base, uint32_t stride, uint32_t lkey, uint32_t first, int n, uint32_t slots);
 int rv_poll(struct rv_cq *q, int n, struct rv_wc *wc, long spins);
+int rv_watch(struct rv_cq *q, int n, struct rv_wc *wc, long ns);
+uint64_t rv_now(void); // ns
 
 // A ping-pong of count messages on one queue pair, kept here between calls: a
 // call from Go for each message would weigh on what is measured.
@@ -165,6 +167,6 @@ struct rv_pingpong {
   uint64_t start;
   struct rv_wc wc; // of an error
 };
-// 1: done, 0: the spins ran out, −1: wc has an error, −2: wc is of another queue pair, −1000 − errno: cannot post.
-int rv_pingpong(struct rv_pingpong *p, long spins);
+// 1: done, 0: ns have passed, −1: wc has an error, −2: wc is of another queue pair, −1000 − errno: cannot post.
+int rv_pingpong(struct rv_pingpong *p, long ns);
 #endif

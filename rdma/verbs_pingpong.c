@@ -2,21 +2,13 @@
 
 #include "verbs.h"
 
-#include <time.h>
-
-static uint64_t now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
-
 // Message i carries mark 1 … 255, so that neither the one before it nor fresh
 // memory looks like it.
 static uint8_t mark(uint32_t i) { return i % 255 + 1; }
 
 static int post(struct rv_pingpong *p) {
   if (p->source) *p->source = mark(p->i);
-  if (!p->i) p->start = now(); // later messages begin when the one before has ended: one look at the clock each
+  if (!p->i) p->start = rv_now(); // later messages begin when the one before has ended: one look at the clock each
   p->send.flags &= ~RV_F_SIGNALED;
   if (p->read || ++p->inflight % 16 == 0) p->send.flags |= RV_F_SIGNALED;
   int n, r = rv_post(&p->qp, &p->send, 1, &n);
@@ -44,25 +36,29 @@ static int look(struct rv_pingpong *p) {
   return 1;
 }
 
-int rv_pingpong(struct rv_pingpong *p, long spins) {
+int rv_pingpong(struct rv_pingpong *p, long ns) {
+  uint64_t end = rv_now() + ns;
+  uint32_t looks = 0;
+  int r = 0;
   p->again.sg_list = &p->again_sge;
   while (p->i < p->count) {
-    int r;
+    // of writes nobody else looks at completions: every 16th send has one
+    while (p->watch && p->inflight >= 32) {
+      if ((r = look(p)) < 0) return r;
+      if (!(++looks % 1024) && rv_now() > end) return 0;
+    }
     if (p->first && !p->sent && (r = post(p))) return r;
     while (p->watch ? *p->watch != mark(p->i) : !(r = look(p)))
-      if (--spins <= 0) return 0;
+      if (!(++looks % 1024) && rv_now() > end) return p->watch && (r = look(p)) < 0 ? r : 0; // an error would come there
     if (!p->watch && r < 0) return r;
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
     if (p->first) {
-      uint64_t t = now();
+      uint64_t t = rv_now();
       p->ns[p->i] = t - p->start;
       p->start = t;
     }
     if (!p->first && (r = post(p))) return r;
     p->i++, p->sent = 0;
-    // of writes nobody else looks at completions: every 16th send has one
-    while (p->watch && p->inflight >= 32)
-      if ((r = look(p)) < 0) return r;
   }
   return 1;
 }

@@ -91,7 +91,9 @@ type runs interface {
 // timePair warms up until two rounds agree, three at most, then runs rounds for
 // so long. What it keeps of very many samples is an even choice of them.
 func timePair(p runs, t rdma.Test, count int, seconds float64) (out coordinator.PairTimes, err error) {
-	t.Count = max(count, 8)
+	if t.Count = count; count == 0 {
+		t.Count = 8
+	}
 	last := 0.0
 	for range 3 {
 		times, err := p.Run(t)

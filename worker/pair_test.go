@@ -43,7 +43,7 @@ func TestTimePair(t *testing.T) {
 		t.Errorf("%d samples of %d messages, %v; want %d", len(got.Seconds), got.Messages, err, pairSamples)
 	}
 	s = &steady{per: 1}
-	if got, _ = timePair(s, rdma.Test{Verb: rdma.Read, Size: 8}, 30, 0); s.rounds[3].Count != 30 || got.Messages != 30*pairRounds {
-		t.Errorf("-n 30: rounds %+v", s.rounds)
+	if got, _ = timePair(s, rdma.Test{Verb: rdma.Read, Size: 8}, 3, 0); s.rounds[3].Count != 3 || got.Messages != 3*pairRounds {
+		t.Errorf("-n 3: rounds %+v", s.rounds)
 	}
 }
