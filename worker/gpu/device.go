@@ -14,8 +14,9 @@ import (
 // that uses the device shares.
 type Device struct {
 	Info
-	dev C.CUdevice
-	ctx C.CUcontext
+	dev     C.CUdevice
+	ctx     C.CUcontext
+	flushes bool // what network devices have written is visible only after a flush, and there is one
 }
 
 // Device opens a device by its number.
@@ -25,6 +26,10 @@ func (d *Driver) Device(ordinal int) (*Device, error) {
 		return nil, err
 	}
 	g := &Device{Info: info}
+	// Drivers before CUDA 11.3 know neither attribute, nor the call.
+	var can, orders C.int
+	g.flushes = C.gpu_attribute(&can, C.CU_ATTR_RDMA_FLUSH_OPTIONS, C.CUdevice(ordinal)) == 0 && can&C.CU_FLUSH_BY_HOST != 0 &&
+		C.gpu_attribute(&orders, C.CU_ATTR_RDMA_WRITES_ORDERING, C.CUdevice(ordinal)) == 0 && orders < C.CU_FLUSH_TO_OWNER
 	return g, g.failed("open", C.gpu_retain(C.int(ordinal), &g.dev, &g.ctx))
 }
 
@@ -168,6 +173,12 @@ func (m *Memory) Address() uint64 { return uint64(uintptr(m.p)) }
 func (m *Memory) Size() int64     { return m.size }
 
 // FlushRDMA makes what network devices have written visible to kernels that run.
+// It does nothing where the device orders such writes itself, and where the driver
+// has no flush: starting work then orders it after them (GPUDirect RDMA guide,
+// Synchronization and Memory Ordering).
 func (g *Device) FlushRDMA() error {
+	if !g.flushes {
+		return nil
+	}
 	return g.failed("flush GPUDirect writes", C.gpu_flush_rdma(g.ctx))
 }

@@ -226,6 +226,38 @@ func TestNoPeerAccess(t *testing.T) {
 	}
 }
 
+// A GPU without NVSwitch has room for so many peers: one more is a pair without
+// peer access, not a failure.
+func TestTooManyPeers(t *testing.T) {
+	if !onFake(t, "FAKECUDA_FAIL=cuCtxEnablePeerAccess:1:711") {
+		return
+	}
+	q, err := device(t, 0).Seat()
+	ok(t, err)
+	defer q.Close()
+	if can, why, err := q.Reach(device(t, 1)); can || err != nil || !strings.Contains(why, "8 peers") {
+		t.Error(can, why, err)
+	}
+}
+
+// The writes of network devices are flushed where the driver offers that, and
+// only there: it refuses the call otherwise.
+func TestFlush(t *testing.T) {
+	for _, c := range []struct {
+		env  string
+		want Code
+	}{{"FAKECUDA_FLUSH=1", 999}, {"FAKECUDA_FLUSH=0", 0}} {
+		t.Run(c.env, func(t *testing.T) {
+			if !onFake(t, c.env, "FAKECUDA_FAIL=cuFlushGPUDirectRDMAWrites:1:999") {
+				return
+			}
+			if err := device(t, 0).FlushRDMA(); c.want == 0 && err != nil || c.want != 0 && !errors.Is(err, c.want) {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 func TestDMABuf(t *testing.T) {
 	if !onFake(t, "FAKECUDA_DMABUF=1") {
 		return

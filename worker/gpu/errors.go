@@ -36,6 +36,7 @@ const (
 	newPTX         Code = 222
 	notReady       Code = 600
 	IllegalAddress Code = 700
+	tooManyPeers   Code = 711
 	notSupported   Code = 801
 )
 
@@ -74,6 +75,12 @@ func (c Code) hint() string {
 		return "memory of the device is damaged: drain the node and see nvidia-smi -q -d ECC"
 	case 220:
 		return "an NVLink failed: see nvidia-smi nvlink -e and the kernel log for Xid 74"
+	case 221:
+		return "libnvidia-ptxjitcompiler.so.1, which comes with the driver, is missing: containers get it with NVIDIA_DRIVER_CAPABILITIES=compute,utility"
+	case 223:
+		return "CUDA_DISABLE_PTX_JIT is set: busbw's kernels are PTX, so unset it"
+	case tooManyPeers:
+		return "a GPU without NVSwitch has room for 8 peers: fewer ranks, or NCCL_P2P_LEVEL, which leaves far ones out"
 	case 719:
 		return "see the kernel log for an Xid message of this device"
 	case 802:

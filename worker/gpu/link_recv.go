@@ -80,10 +80,9 @@ func (l *Link) land(i, n int) (*Memory, error) {
 	return l.far[i], nil
 }
 
-// landed makes what the network device has written visible to what is queued
-// next. Where the driver has no call for that, starting work is enough.
+// landed makes what the network device has written visible to what is queued next.
 func (l *Link) landed(peer int) error {
-	if err := l.seat.Device.FlushRDMA(); err != nil && !errors.Is(err, notSupported) {
+	if err := l.seat.Device.FlushRDMA(); err != nil {
 		return l.fail(peer, err)
 	}
 	return nil

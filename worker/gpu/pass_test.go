@@ -13,6 +13,7 @@ import (
 
 	"busbw/collectives/reduce"
 	"busbw/worker/gpu/gputest"
+	"busbw/worker/gpu/ptxvm"
 )
 
 func kernels(t testing.TB, g *Device) *Kernels {
@@ -21,6 +22,22 @@ func kernels(t testing.TB, g *Device) *Kernels {
 	ok(t, err)
 	t.Cleanup(func() { ok(t, k.Close()) })
 	return k
+}
+
+// A compiler gives each thread of a kernel as many registers as a block of
+// .maxntid threads can have; without it the kernels might not start.
+func TestBlocksFit(t *testing.T) {
+	for _, sm := range targets {
+		text, err := images.ReadFile(fmt.Sprintf("kernels/sm_%d.ptx", sm))
+		ok(t, err)
+		m, err := ptxvm.Parse(string(text))
+		ok(t, err)
+		for name, f := range m.Funcs {
+			if f.Most != threads {
+				t.Errorf("sm_%d %s: at most %d threads a block, started with %d", sm, name, f.Most, threads)
+			}
+		}
+	}
 }
 
 // A pass has the bits of the portable kernels for every type and operator, from

@@ -72,7 +72,7 @@ func (q *Seat) Reach(other *Device) (bool, string, error) {
 		return false, "the driver offers no peer access", nil
 	}
 	err = q.Device.EnablePeer(other)
-	if errors.Is(err, NoPeerAccess) || errors.Is(err, Code(101)) { // either is what it says where a bridge or an IOMMU is in the way
+	if errors.Is(err, NoPeerAccess) || errors.Is(err, tooManyPeers) || errors.Is(err, Code(101)) { // the last, too, where a bridge or an IOMMU is in the way
 		return false, err.Error(), nil
 	}
 	return err == nil, "", err

@@ -22,6 +22,7 @@ type Func struct {
 	Name   string
 	param  string
 	bytes  int // of the parameter
+	Most   int // threads of a block that it may be started with; 0: not said
 	regs   map[string]int
 	kinds  []string // of each register: pred, b16, b32, b64, f32, f64
 	code   []inst
@@ -51,6 +52,7 @@ const (
 var (
 	reEntry = regexp.MustCompile(`^\.visible \.entry (\w+)\($`)
 	reParam = regexp.MustCompile(`^\.param \.align 8 \.b8 (\w+)\[(\d+)\]$`)
+	reMost  = regexp.MustCompile(`^\.maxntid (\d+)$`)
 	reReg   = regexp.MustCompile(`^\.reg \.(pred|b16|b32|b64|f32|f64) (%\w+?)<(\d+)>;$`)
 	reLabel = regexp.MustCompile(`^(\$?\w+):$`)
 	reGuard = regexp.MustCompile(`^@(!?)(%p\d+) `)
@@ -83,6 +85,8 @@ func Parse(src string) (*Module, error) {
 			x := reParam.FindStringSubmatch(s)
 			f.param = x[1]
 			f.bytes, err = strconv.Atoi(x[2])
+		case !body && reMost.MatchString(s):
+			f.Most, err = strconv.Atoi(reMost.FindStringSubmatch(s)[1])
 		case s == "{" && !body:
 			body = true
 		case !body:

@@ -14,6 +14,7 @@ pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;
 u64 host_from, host_size, host_shift;
 static struct range *ranges;
 static u64 memory; // bytes of a device
+static u64 drop(u64 at, int host);
 static int backing = -1, ready;
 
 // Processes with an environment of their own find the knobs in a file.
@@ -121,6 +122,8 @@ CUresult cuDeviceGetAttribute(int *v, int attr, CUdevice d) {
   case CU_ATTR_UNIFIED_ADDRESSING: *v = 1; break;
   case CU_ATTR_CC_MAJOR: *v = cc / 10; break;
   case CU_ATTR_CC_MINOR: *v = cc % 10; break;
+  case CU_ATTR_RDMA_FLUSH_OPTIONS: *v = fake_env("FAKECUDA_FLUSH", CU_FLUSH_BY_HOST); break;
+  case CU_ATTR_RDMA_WRITES_ORDERING: *v = 0; break;
   case CU_ATTR_GPU_DIRECT_RDMA: case CU_ATTR_DMA_BUF: *v = fake_env("FAKECUDA_DMABUF", 0); break;
   default: return CU_INVALID_VALUE;
   }
@@ -163,6 +166,13 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice d) {
   pthread_mutex_lock(&fake_lock);
   int held = fake_ctx[d].refs > 0;
   fake_ctx[d].refs -= held;
+  if (held && !fake_ctx[d].refs) { // the context ends, and what was made in it
+    fake_ctx[d].peers = 0;
+    for (struct range *r = ranges, *next; r; r = next) {
+      next = r->next;
+      if (r->dev == d) drop(r->at, r->host);
+    }
+  }
   pthread_mutex_unlock(&fake_lock);
   return held ? CU_OK : CU_INVALID_CONTEXT;
 }
@@ -269,4 +279,8 @@ CUresult cuMemGetHandleForAddressRange(void *h, CUdeviceptr p, size_t n, int typ
   *(int *)h = fcntl(backing, F_DUPFD_CLOEXEC, 0);
   return CU_OK;
 }
-CUresult cuFlushGPUDirectRDMAWrites(int target, int scope) { ENTER; return target == CU_FLUSH_TARGET_CURRENT_CTX && scope == CU_FLUSH_TO_OWNER ? CU_OK : CU_INVALID_VALUE; }
+CUresult cuFlushGPUDirectRDMAWrites(int target, int scope) {
+  ENTER;
+  int can = fake_env("FAKECUDA_FLUSH", CU_FLUSH_BY_HOST) & CU_FLUSH_BY_HOST;
+  return can && target == CU_FLUSH_TARGET_CURRENT_CTX && scope == CU_FLUSH_TO_OWNER ? CU_OK : CU_INVALID_VALUE;
+}

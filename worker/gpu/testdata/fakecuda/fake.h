@@ -6,7 +6,7 @@
 // on a peer without access is an error.
 //
 //   FAKECUDA_DEVICES=2  FAKECUDA_CC=90  FAKECUDA_DRIVER=12080  FAKECUDA_MEM=256 (MiB a device)
-//   FAKECUDA_P2P=all|none|pairs  FAKECUDA_DMABUF=0
+//   FAKECUDA_P2P=all|none|pairs  FAKECUDA_DMABUF=0  FAKECUDA_FLUSH=1 (0: a flush of RDMA writes is refused)
 //   FAKECUDA_PEERMEM=1: its addresses can be read, so that an RDMA device registers them, as with nvidia_peermem
 //   FAKECUDA_JITTER=us: a random pause before what a stream does, now and then
 //   FAKECUDA_LAZY=1: a stream does nothing before somebody waits for it, and a graph's nodes go in any order that
@@ -49,7 +49,7 @@ struct CUstream_st {
   CUgraph graph;  // what is queued is kept there
   set after;      // nodes that the next one comes after
 };
-struct CUfunc_st { int magic; struct CUmod_st *mod; const struct kernel *k; };
+struct CUfunc_st { int magic; unsigned most; struct CUmod_st *mod; const struct kernel *k; }; // most threads of a block
 struct CUmod_st { int magic, dev, n; struct CUfunc_st f[KERNELS]; };
 struct kernel { const char *name; size_t param; void (*run)(const void *); };
 

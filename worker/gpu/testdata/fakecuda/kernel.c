@@ -87,7 +87,10 @@ CUresult cuModuleLoadDataEx(CUmodule *out, const void *image, unsigned n, int *o
     if (sscanf(e, "%63[a-z0-9_]", name) != 1 || !param || sscanf(param, ".param .align %u .b8 %*[a-z0-9_][%u]", &align, &size) != 2) continue;
     const struct kernel *k = fake_kernel(name);
     if (!k || k->param != size) REFUSE(CU_INVALID_PTX, "fake: kernel %s with %u bytes of parameter", name, size);
-    m->f[m->n++] = (struct CUfunc_st){0xf0, m, k};
+    unsigned most = 256; // what a compiler left alone fits into the registers of a block: 65536, at most 255 a thread
+    const char *body = strchr(e, '{'), *said = strstr(e, ".maxntid ");
+    if (said && body && said < body) sscanf(said, ".maxntid %u", &most);
+    m->f[m->n++] = (struct CUfunc_st){0xf0, most, m, k};
   }
   if (!m->n) REFUSE(CU_INVALID_PTX, "fake: no kernel");
   *out = m;

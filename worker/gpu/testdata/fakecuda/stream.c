@@ -182,6 +182,7 @@ CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, uns
   ENTER; STREAM(s);
   if (!f || f->magic != 0xf0 || f->mod->dev != s->dev) return CU_INVALID_HANDLE;
   if (!gx || !bx || bx > 1024 || gy != 1 || gz != 1 || by != 1 || bz != 1 || shared || extra) return CU_INVALID_VALUE;
+  if (bx > f->most) return CU_OUT_OF_RESOURCES;
   struct task t = {.what = KERNEL_RUN, .k = f->k};
   memcpy(t.param, params[0], f->k->param);
   pthread_mutex_lock(&lock);
