@@ -11,6 +11,18 @@ const (
 	maxValue     = 100
 )
 
+// onHost says of settings for GPU memory that they do not apply: buffers are host
+// memory. It tells only of those that are set.
+func onHost(values map[string]string) map[string]string {
+	out := map[string]string{}
+	for _, s := range settings() {
+		if v := values[s.name]; v != s.def && (strings.HasPrefix(s.name, "NCCL_P2P_") || strings.HasPrefix(s.name, "NCCL_NET_GDR_")) {
+			out[s.name] = "does not apply: buffers are in host memory"
+		}
+	}
+	return out
+}
+
 // joined adds what a node says to what the nodes before it said: "1/2" where
 // two do not agree.
 func joined(all, more map[string]string) map[string]string {

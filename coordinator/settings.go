@@ -26,8 +26,10 @@ func settings() []setting {
 		{"NCCL_NSOCKS_PERTHREAD", "1", "sockets of each such thread; the product is at most 64", within(1, 16)},
 		{"NCCL_SHM_DISABLE", "0", "1: ranks of one node use sockets or queue pairs too", oneOf("0", "1")},
 		{"NCCL_P2P_DISABLE", "0", "1: GPUs of a node do not reach each other's memory", oneOf("0", "1")},
-		{"NCCL_P2P_LEVEL", "", "farthest path on which they do: LOC, NVL, PIX, PXB, PHB, SYS (or 0 to 5; not set: PXB)", oneOf("", "LOC", "NVL", "PIX", "PXB", "PHB", "SYS", "0", "1", "2", "3", "4", "5")},
-		{"NCCL_NET_GDR_LEVEL", "PXB", "farthest path between GPU and RDMA device on which that reaches GPU memory: LOC (never), PIX, PXB, PHB, SYS (or 0 to 4)", oneOf("LOC", "PIX", "PXB", "PHB", "SYS", "0", "1", "2", "3", "4")},
+		{"NCCL_P2P_LEVEL", "", "farthest path on which they do: LOC, NVL, NVB, C2C, PIX, PXB, PHB, SYS (or 0 to 5: LOC, PIX, PXB, PHB, SYS, SYS; not set: PXB, of two GPUs on AMD processors SYS)", pathLevel()},
+		{"NCCL_NET_GDR_LEVEL", "", "farthest path between GPU and RDMA device on which that reaches GPU memory: LOC (never), PIX, PXB, P2C, PHB, SYS (or 0 to 5; not set: P2C)", pathLevel()},
+		{"NCCL_NET_GDR_C2C", "1", "0: not set, that level is PXB: not through a processor, though the GPU has NVLink-C2C to it", oneOf("0", "1")},
+		{"NCCL_NET_GDR_READ", "", "0: RDMA devices write GPU memory and do not read it; 1: they do both (not set: 1, of GPUs before Ampere without NVLink 0)", oneOf("", "0", "1")},
 		// Package rdma reads and checks these; a test pins that it has the same.
 		{"NCCL_IB_DISABLE", "0", "1: no RDMA between nodes", nil},
 		{"NCCL_IB_HCA", "", "RDMA devices: prefixes with :port, =exact, ^exclude", nil},
@@ -48,8 +50,13 @@ func settings() []setting {
 	}
 }
 
+// pathLevel takes NCCL's words for paths, and the numbers of older versions.
+func pathLevel() func(string) error {
+	return oneOf("", "LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "P2C", "PXN", "PHB", "SYS", "0", "1", "2", "3", "4", "5")
+}
+
 // renamed maps older names to today's.
-var renamed = map[string]string{"NCCL_MIN_NCHANNELS": "NCCL_MIN_CTAS", "NCCL_MAX_NCHANNELS": "NCCL_MAX_CTAS"}
+var renamed = map[string]string{"NCCL_MIN_NCHANNELS": "NCCL_MIN_CTAS", "NCCL_MAX_NCHANNELS": "NCCL_MAX_CTAS", "NCCL_IB_GDR_LEVEL": "NCCL_NET_GDR_LEVEL"}
 
 // Settings reads the NCCL_* variables of an environment ("K=V" strings). It
 // returns the effective value of every setting that the native engine honours

@@ -74,3 +74,24 @@ func TestAllowed(t *testing.T) {
 		t.Errorf("^Ring gave %v, %v", got, err)
 	}
 }
+
+// What is set for GPUs says of itself, where buffers are host memory, that it does
+// not apply; what is not set says nothing.
+func TestSettingsOnHost(t *testing.T) {
+	values, notes, err := Settings([]string{"NCCL_P2P_LEVEL=NVB", "NCCL_IB_GDR_LEVEL=3", "NCCL_NET_GDR_READ=0", "NCCL_SHM_DISABLE=1"})
+	if err != nil || notes != nil || values["NCCL_NET_GDR_LEVEL"] != "3" {
+		t.Fatal(values, notes, err)
+	}
+	got := onHost(values)
+	for _, name := range []string{"NCCL_P2P_LEVEL", "NCCL_NET_GDR_LEVEL", "NCCL_NET_GDR_READ"} {
+		if got[name] != "does not apply: buffers are in host memory" {
+			t.Errorf("%s: %q", name, got[name])
+		}
+	}
+	if len(got) != 3 {
+		t.Errorf("%v", got)
+	}
+	if _, _, err := Settings([]string{"NCCL_P2P_LEVEL=NV"}); err == nil {
+		t.Error("a level that there is not")
+	}
+}

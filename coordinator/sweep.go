@@ -122,6 +122,9 @@ func (s *Sweep) Measure(ctx context.Context, c Case) (reports.Result, error) {
 			return res, err
 		}
 	}
+	if !s.gpu && !c.nccl {
+		res.Effective = joined(res.Effective, onHost(s.req.Settings))
+	}
 	for i, r := range replies {
 		if r.Refused != "" {
 			res.Error = fmt.Sprintf("node %s: %s", s.Nodes[i].Host, r.Refused)

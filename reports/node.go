@@ -23,6 +23,7 @@ type GPU struct {
 
 	NVLinks []NVLink `json:"nvlinks,omitempty"` // every link the GPU has, up or not
 	Fabric  *Fabric  `json:"fabric,omitempty"`  // NVSwitch fabric registration
+	C2C     *bool    `json:"c2c,omitempty"`     // joined to its processor by NVLink-C2C
 	XGMI    []XGMI   `json:"xgmi,omitempty"`    // AMD: the GPUs that it reaches over Infinity Fabric
 
 	ECC            *bool    `json:"ecc,omitempty"`

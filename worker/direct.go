@@ -7,9 +7,7 @@ import (
 
 	"busbw/coordinator"
 	"busbw/rdma"
-	"busbw/reports"
 	"busbw/worker/gpu"
-	"busbw/worker/topo"
 )
 
 // GPUDirect RDMA: queue pairs read and write the memory of a rank's GPU by
@@ -21,6 +19,8 @@ import (
 type direct struct {
 	how string // "dma-buf", "peer memory"; "": it does not
 	why string // it does not; "": not tried yet
+	// noReads is why it only writes it: what leaves goes through host memory.
+	noReads string
 }
 
 // stagedHere says that a rank's peer is on another island of this process, and
@@ -44,6 +44,7 @@ func (k *rank) directTo(l *rdma.Link) gpu.Direct {
 		return gpu.Direct{}
 	}
 	return gpu.Direct{
+		NoReads: k.queues.direct.noReads != "",
 		Reaches: func(span []byte) bool {
 			return slices.ContainsFunc(k.slots.regions(), func(g *region) bool { return g.known == l && g.dev != nil && g.dev.Holds(span) })
 		},
@@ -61,9 +62,9 @@ func (k *rank) directTo(l *rdma.Link) gpu.Direct {
 // registerGPUs makes the ranks' buffers known to their queue pairs. Where that
 // cannot be, it is not tried again, and data goes through host memory.
 func (r *runner) registerGPUs() error {
-	far := func(*rank) string { return "" }
+	var near nearness
 	if slices.ContainsFunc(r.players(), func(k *rank) bool { return k.queues.link != nil && k.queues.direct == direct{} }) {
-		far = r.farGPUs() // before the first buffers: it asks the driver
+		near = r.nearness() // before the first buffers: it asks the driver
 	}
 	return r.each(func(k *rank) error {
 		q := &k.queues
@@ -71,7 +72,7 @@ func (r *runner) registerGPUs() error {
 			return nil
 		}
 		if q.direct.how == "" {
-			q.direct.why = far(k)
+			q.direct.why, q.direct.noReads = near.far(k.seat.Device.Info, q.device.Rail.HCA.Name), near.noReads(k.seat.Device.Info)
 		}
 		if q.direct.why == "" {
 			q.direct.why = k.registerGPU()
@@ -112,46 +113,16 @@ func attempts(tried []rdma.Attempt) string {
 	return strings.Join(all, "; ")
 }
 
-// farGPUs is what NCCL_NET_GDR_LEVEL says of a rank's GPU and RDMA device: why
-// not, or "". Without it NCCL goes as far as PXB: PCIe switches, but no processor.
-func (r *runner) farGPUs() func(*rank) string {
-	set := r.plan.Settings["NCCL_NET_GDR_LEVEL"]
-	at := slices.Index(levels, gdrLevel(set))
-	known, none := localGPUs(r.root)
-	t := topo.Read("", r.root, known, none)
-	return func(k *rank) string {
-		info := k.seat.Device.Info
-		g := slices.IndexFunc(t.GPUs, func(g reports.GPU) bool { return gpu.SamePCI(g.PCI, info.PCI) })
-		n := slices.IndexFunc(t.NICs, func(n reports.NIC) bool { return n.Name == k.queues.device.Rail.HCA.Name })
-		path := unknownPath
-		if g >= 0 && n >= 0 {
-			path = t.Paths[g][len(t.GPUs)+n]
-		}
-		if distance(path) > at {
-			return fmt.Sprintf("the path between GPU %d and %s is %s, beyond NCCL_NET_GDR_LEVEL=%s", info.Ordinal, k.queues.device.Rail.HCA.Name, path, gdrLevel(set))
-		}
-		return ""
-	}
-}
-
-// gdrLevel is a level's word; the numbers are those of older versions of NCCL
-// (NCCL user guide, env.rst: NCCL_NET_GDR_LEVEL).
-func gdrLevel(set string) string {
-	switch {
-	case set == "":
-		return "PXB"
-	case set[0] >= '0' && set[0] <= '4':
-		return []string{"LOC", "PIX", "PXB", "PHB", "SYS"}[set[0]-'0']
-	}
-	return set
-}
-
-// tellDirect says how data in GPU memory gets to the queue pairs, and, where that
-// is the long way, why.
+// tellDirect says how far peer access may go, how data in GPU memory gets to the
+// queue pairs, and, where that is the long way, why.
 func (r *runner) tellDirect(reply *coordinator.CaseReply) {
 	if r.gpus.islands == nil || r.live == nil || r.live.nccl {
 		return
 	}
+	if reply.Effective == nil {
+		reply.Effective = map[string]string{}
+	}
+	reply.Effective["gpu peer access"] = r.gpus.peers
 	for _, k := range r.players() {
 		if t := r.team(r.live, k); k.queues.link == nil || !t.Apart() {
 			continue
@@ -163,12 +134,12 @@ func (r *runner) tellDirect(reply *coordinator.CaseReply) {
 				reply.Notes = append(reply.Notes, fmt.Sprintf("rank %d: GPUDirect RDMA is off, data goes through locked host memory: %s", k.global, why))
 			}
 		}
-		if reply.Effective == nil {
-			reply.Effective = map[string]string{}
-		}
 		if had := reply.Effective["gpu direct rdma"]; had != "" && had != how {
 			how = had + "/" + how
 		}
 		reply.Effective["gpu direct rdma"] = how
+		if no := k.queues.direct.noReads; no != "" && how != "off" {
+			reply.Effective["gpu direct rdma reads"] = "off: " + no
+		}
 	}
 }

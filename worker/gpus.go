@@ -10,9 +10,7 @@ import (
 
 	"busbw/collectives"
 	"busbw/coordinator"
-	"busbw/reports"
 	"busbw/worker/gpu"
-	"busbw/worker/topo"
 )
 
 // gpus are the GPUs of a node's ranks.
@@ -21,6 +19,7 @@ type gpus struct {
 	own      []gpu.Info // of each local rank
 	exchange *gpu.Exchange
 	islands  [][]int // of every node, while a case is in GPU memory
+	peers    string  // how far peer access may go
 }
 
 // findGPUs gives each local rank a GPU, in turn, after those of other nodes of
@@ -64,14 +63,18 @@ func (r *runner) findGPUs() coordinator.GPUs {
 // findIslands puts each rank on the first island whose members all reach its
 // GPU's memory, and it theirs.
 func (r *runner) findIslands() (islands []int, notes []string, err error) {
-	may := r.pathsAllowed()
+	near := r.nearness()
+	to, _ := near.peers()
+	if r.gpus.peers = "as far as " + to; near.settings["NCCL_P2P_DISABLE"] == "1" {
+		r.gpus.peers = "off: NCCL_P2P_DISABLE=1"
+	}
 	for i := range r.gpus.own {
 		mine := 0
 		for j := 0; j < i; j++ {
 			if islands[j] != mine {
 				continue
 			}
-			why, err := r.apart(i, j, may)
+			why, err := r.apart(i, j, near)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -88,7 +91,7 @@ func (r *runner) findIslands() (islands []int, notes []string, err error) {
 }
 
 // apart says why two local ranks do not reach each other's memory; "": they do.
-func (r *runner) apart(i, j int, may func(a, b gpu.Info) string) (string, error) {
+func (r *runner) apart(i, j int, near nearness) (string, error) {
 	a, b := r.gpus.own[i], r.gpus.own[j]
 	if a.Ordinal == b.Ordinal {
 		return "", nil // to NCCL, too, the way is shorter than any that is switched off
@@ -96,7 +99,7 @@ func (r *runner) apart(i, j int, may func(a, b gpu.Info) string) (string, error)
 	if r.plan.Settings["NCCL_P2P_DISABLE"] == "1" {
 		return "NCCL_P2P_DISABLE=1", nil
 	}
-	if why := may(a, b); why != "" {
+	if why := near.apart(a, b); why != "" {
 		return why, nil
 	}
 	there, err := r.gpus.driver.CanAccess(a, b)
@@ -109,64 +112,6 @@ func (r *runner) apart(i, j int, may func(a, b gpu.Info) string) (string, error)
 	}
 	return "", err
 }
-
-// levels are NCCL_P2P_LEVEL's words, nearest first, and the numbers that older
-// versions of NCCL had for them (NCCL user guide, env.rst).
-var levels = []string{"LOC", "NVL", "PIX", "PXB", "PHB", "SYS"}
-
-// distance is a path's place in levels. To NCCL the bridges of one NUMA node,
-// NODE, are one host bridge (src/graph/paths.cc); what cannot be seen is far.
-func distance(path string) int {
-	switch {
-	case path == "NODE":
-		path = "PHB"
-	case strings.HasPrefix(path, "NV"):
-		path = "NVL"
-	}
-	if at := slices.Index(levels, path); at >= 0 {
-		return at
-	}
-	return len(levels) - 1
-}
-
-// pathsAllowed is what NCCL_P2P_LEVEL says of two GPUs: why not, or "". Without
-// it NCCL goes as far as PXB: no processor lies between them. A path that is not
-// known is then left to the driver, which offers peer access or does not.
-func (r *runner) pathsAllowed() func(a, b gpu.Info) string {
-	set := r.plan.Settings["NCCL_P2P_LEVEL"]
-	level, said := "PXB", "NCCL_P2P_LEVEL is PXB where it is not set"
-	if set != "" {
-		level, said = set, "NCCL_P2P_LEVEL="+set
-	}
-	if old := []string{"LOC", "PIX", "PXB", "PHB", "SYS", "SYS"}; level[0] >= '0' && level[0] <= '5' {
-		level = old[level[0]-'0']
-	}
-	known, none := localGPUs(r.root)
-	return pathRule(topo.Read("", r.root, known, none), level, said, set == "")
-}
-
-func pathRule(t reports.Topology, level, said string, unset bool) func(a, b gpu.Info) string {
-	return func(a, b gpu.Info) string {
-		word := pathBetween(t, a.PCI, b.PCI)
-		if unset && (word == unknownPath || word == "?") || distance(word) <= slices.Index(levels, level) {
-			return ""
-		}
-		return fmt.Sprintf("%s and the path between them is %s", said, word)
-	}
-}
-
-// pathBetween is the path in the words of nvidia-smi topo -m.
-func pathBetween(t reports.Topology, a, b string) string {
-	find := func(pci string) int {
-		return slices.IndexFunc(t.GPUs, func(g reports.GPU) bool { return gpu.SamePCI(g.PCI, pci) })
-	}
-	if i, j := find(a), find(b); i >= 0 && j >= 0 {
-		return t.Paths[i][j]
-	}
-	return unknownPath
-}
-
-const unknownPath = "not known"
 
 // sit takes a rank's place on its GPU, on the rank's thread, which moves to the
 // processors next to it.

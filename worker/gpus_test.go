@@ -11,7 +11,6 @@ import (
 	"busbw/collectives/reduce"
 	"busbw/coordinator"
 	"busbw/reports"
-	"busbw/worker/gpu"
 	"busbw/worker/gpu/gputest"
 )
 
@@ -200,34 +199,5 @@ func TestBrokenKernelIsCounted(t *testing.T) {
 				t.Errorf("wrong %v, %v", deref(r.Wrong), err)
 			}
 		})
-	}
-}
-
-// How far a GPU may be from the network device is NCCL's NCCL_NET_GDR_LEVEL, in
-// words and in the numbers of older versions.
-func TestGDRLevel(t *testing.T) {
-	for set, want := range map[string]string{"": "PXB", "0": "LOC", "1": "PIX", "2": "PXB", "3": "PHB", "4": "SYS", "PIX": "PIX", "SYS": "SYS"} {
-		if got := gdrLevel(set); got != want || !slices.Contains(levels, got) {
-			t.Errorf("%q: %s, want %s", set, got, want)
-		}
-	}
-}
-
-// Which paths GPUs use of their own accord, and how far NCCL_P2P_LEVEL lets them.
-func TestP2PLevel(t *testing.T) {
-	top := reports.Topology{GPUs: []reports.GPU{{PCI: "0000:18:00.0"}, {PCI: "0000:28:00.0"}}}
-	for _, c := range []struct {
-		path, level string
-		unset, want bool
-	}{
-		{"NV18", "PXB", true, true}, {"PIX", "PXB", true, true}, {"PXB", "PXB", true, true}, {"PHB", "PXB", true, false}, {"NODE", "PXB", true, false}, {"SYS", "PXB", true, false},
-		{"?", "PXB", true, true}, {"?", "PXB", false, false}, {"?", "SYS", false, true},
-		{"NV18", "LOC", false, false}, {"NV18", "NVL", false, true}, {"PIX", "NVL", false, false}, {"NODE", "PHB", false, true}, {"SYS", "PHB", false, false}, {"SYS", "SYS", false, true},
-	} {
-		top.Paths = [][]string{{"X", c.path}, {c.path, "X"}}
-		why := pathRule(top, c.level, "the level", c.unset)(gpu.Info{PCI: "0000:18:00.0"}, gpu.Info{PCI: "0000:28:00.0"})
-		if (why == "") != c.want || why != "" && !strings.Contains(why, c.path) {
-			t.Errorf("%s with %s, not set %t: %q", c.path, c.level, c.unset, why)
-		}
 	}
 }

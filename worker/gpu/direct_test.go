@@ -18,6 +18,7 @@ type nic struct {
 	seat   *Seat
 	s      *Stream
 	direct int // spans of device memory that it has moved
+	read   int // of these, read
 	kept   []*Memory
 }
 
@@ -31,7 +32,7 @@ func (n *nic) Send(peer int, p []byte) error {
 	if len(p) == 0 || !n.seat.holds(p) {
 		return n.Link.Send(peer, p)
 	}
-	n.direct++
+	n.direct, n.read = n.direct+1, n.read+1
 	host, err := n.pinned(len(p))
 	if err != nil {
 		return err
@@ -87,13 +88,18 @@ func TestDirectConformance(t *testing.T) {
 				l, err := NewLink(q.Seat, me, NewExchange(abort), nil, nil)
 				ok(t, err)
 				l.piece = 100_000
-				ok(t, l.Over(n, Direct{Reaches: q.Seat.holds, Register: func(*Memory) error {
+				ok(t, l.Over(n, Direct{Reaches: q.Seat.holds, NoReads: me == 0, Register: func(*Memory) error {
 					if me%2 == 1 { // that device takes the buffers and no more
 						return errors.New("no more")
 					}
 					return nil
 				}}))
-				t.Cleanup(func() { moved += n.direct })
+				t.Cleanup(func() {
+					moved += n.direct
+					if me == 0 && n.read > 0 {
+						t.Errorf("%d spans of device memory were read, that must not be", n.read)
+					}
+				})
 				links = append(links, l)
 			}
 			return links

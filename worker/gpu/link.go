@@ -121,6 +121,7 @@ type Link struct {
 type Direct struct {
 	Reaches  func(span []byte) bool
 	Register func(*Memory) error // makes more memory such
+	NoReads  bool                // only what arrives is written to it; what leaves goes through host memory
 }
 
 // direct says that a span needs no staging on its way to or from a peer.
@@ -220,7 +221,7 @@ func (l *Link) fail(peer int, err error) error {
 
 // Send copies the span out of the device and posts it, or posts it as it is.
 func (l *Link) Send(peer int, p []byte) error {
-	if l.direct(peer, p) {
+	if !l.reach.NoReads && l.direct(peer, p) {
 		if err := l.seat.s.Sync(); err != nil { // the network device knows nothing of queues
 			return l.fail(peer, err)
 		}

@@ -54,6 +54,13 @@ var facts = []fact{
 		}
 		return r
 	}},
+	{"c2c", []string{"nvmlDeviceGetC2cModeInfoV"}, func(d nvml.Device, g *reports.GPU) nvml.Return {
+		m, r := d.GetC2cModeInfoV().V1()
+		if r == nvml.ERROR_NOT_SUPPORTED {
+			return put(&g.C2C, false, nvml.SUCCESS) // it has none
+		}
+		return put(&g.C2C, m.IsC2cEnabled != 0, r)
+	}},
 	{"pcie_gen", []string{"nvmlDeviceGetCurrPcieLinkGeneration"}, func(d nvml.Device, g *reports.GPU) nvml.Return {
 		v, r := d.GetCurrPcieLinkGeneration()
 		return put(&g.PCIeGen, v, r)
