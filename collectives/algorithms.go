@@ -186,10 +186,6 @@ const (
 	// minPiece is the smallest piece worth a step of its own when pipelining: at
 	// 10 GB/s it takes 3 µs, about a hop and what each rank spends on a step.
 	minPiece = 32 << 10
-	// minRingPiece is the same for a ring that combines: what is sent on while the
-	// rest is still combined. Two such pieces instead of one took 1 MiB between two
-	// ranks over TCP from 300 to 280 µs.
-	minRingPiece = 256 << 10
 	// minGroupPiece is the same for a piece of a group: with all ways in use every
 	// hop takes as long as one between nodes.
 	minGroupPiece = 32 << 10
@@ -220,9 +216,6 @@ func Pieces(op Op, name string, p Params, bytes, chunkBytes int64) int {
 	a, _ := find(op, name)
 	if a.depth != nil && p.Ranks > 2 { // between two there is nothing to fill
 		pieces = max(pieces, min(2*int64(a.depth(p)), block/minPiece))
-	}
-	if op == AllReduce && a.name == "ring" {
-		pieces = max(pieces, min(2, block/minRingPiece))
 	}
 	steps := 1
 	for r := range p.Ranks {

@@ -25,6 +25,10 @@ func choices() []choice {
 		// Two ranks: one hop with S bytes against two with S/2.
 		{AllReduce, false, 2, 32 << 10, "oneshot"},
 		{AllReduce, false, 2, always, "ring"},
+		// Two trees carry as few bytes as the ring in fewer hops; few ranks make them shallow.
+		{AllReduce, false, math.MaxInt, 32 << 10, "doubling"},
+		{AllReduce, false, 4, 4 << 20, "tree"},
+		{AllReduce, false, 8, 128 << 10, "tree"},
 		// log n hops, while S bytes a hop cost less than the ring's further hops.
 		{AllReduce, false, math.MaxInt, 64 << 10, "doubling"},
 		// As few bytes as the ring in log n hops, while chunks of S/n are too small for the ring to stream.

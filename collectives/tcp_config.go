@@ -11,8 +11,9 @@ type TCPConfig struct {
 	// Source is the local address that connections leave from, so that traffic
 	// stays on the network that was chosen; unset: the kernel's choice.
 	Source netip.Addr
-	// Sockets is the number of connections to each peer, over which spans are
-	// cut: NCCL_SOCKET_NTHREADS × NCCL_NSOCKS_PERTHREAD. 0 means 1.
+	// Sockets is the number of connections over which a span to a peer is cut:
+	// NCCL_SOCKET_NTHREADS × NCCL_NSOCKS_PERTHREAD. 0 means 1. Each direction has
+	// as many.
 	Sockets int
 	// Threads share the sockets of a link: the rank's own thread and Threads−1
 	// helpers. 0 means 1.
@@ -48,6 +49,9 @@ func (c TCPConfig) checked() (TCPConfig, error) {
 	}
 	return c, nil
 }
+
+// connections is how many there are between two ranks.
+func (c *TCPConfig) connections() int { return 2 * c.Sockets }
 
 // stripe is how a span of n bytes is cut: into parts of size bytes, the last
 // shorter, that go to one socket after the other. Whole cache lines, so that no

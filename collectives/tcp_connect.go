@@ -58,12 +58,13 @@ func (l *TCPLink) Connect(ctx context.Context, peers []TCPPeer) error {
 			missing = append(missing, p)
 		}
 	}
-	conns := make([]*net.TCPConn, len(missing)*l.cfg.Sockets)
+	each := l.cfg.connections()
+	conns := make([]*net.TCPConn, len(missing)*each)
 	errs := make([]error, len(conns))
 	turns := make(chan struct{}, tcpDials)
 	var wg sync.WaitGroup
 	for i := range conns {
-		p, socket := missing[i/l.cfg.Sockets], i%l.cfg.Sockets
+		p, socket := missing[i/each], i%each
 		wg.Go(func() {
 			var err error
 			if conns[i], err = l.reach(ctx, p, socket, turns, len(conns)); err != nil {
@@ -194,7 +195,7 @@ func (l *TCPLink) adopt(peers []TCPPeer, conns []*net.TCPConn, err error) error 
 			}
 			continue
 		}
-		p := peers[i/l.cfg.Sockets]
+		p := peers[i/l.cfg.connections()]
 		at := l.peers[p.Rank]
 		if at == nil {
 			at = &tcpPeer{me: l.rank, rank: p.Rank, addr: p.Addr.String()}

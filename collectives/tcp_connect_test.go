@@ -92,7 +92,7 @@ func TestTCPStrangers(t *testing.T) {
 		"web browser":   {[]byte("GET / HTTP/1.1\r\n" + strings.Repeat("\r\n", 40)), tcpVerdictsN},
 		"wrong token":   {hello(func(h *tcpHello) { h.token[31] = 1 }), tcpOtherJob},
 		"wrong rank":    {hello(func(h *tcpHello) { h.to = 2 }), tcpNotHere},
-		"wrong version": {hello(func(h *tcpHello) { h.version = 2 }), tcpOtherVer},
+		"wrong version": {hello(func(h *tcpHello) { h.version = tcpVersion + 1 }), tcpOtherVer},
 		"wrong stripe":  {hello(func(h *tcpHello) { h.stripe = 4096 }), tcpOtherCut},
 	} {
 		t.Run(what, func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 //	hello:  magic[8] version:2 sockets:2 socket:2 0:2 from:4 to:4 stripe:4 0:4 token[32]
 //	reply:  magic[8] version:2 verdict:2 detail:4
 const (
-	tcpVersion   = 1
+	tcpVersion   = 2
 	tcpHelloLen  = 64
 	tcpReplyLen  = 16
 	tcpMaxRank   = 1 << 24 // far above any cluster; bounds tables that are indexed by rank
@@ -30,7 +30,7 @@ var (
 // tcpHello is the first thing that a dialling rank says.
 type tcpHello struct {
 	version         uint16
-	sockets, socket int // sockets per peer; which of them this is
+	sockets, socket int // sockets per peer and direction; which of them all this is
 	from, to        int // global ranks
 	stripe          int // bytes: both sides must cut spans in the same places
 	token           [32]byte
@@ -65,8 +65,8 @@ func parseTCPHello(b []byte) (h tcpHello, err error) {
 	switch {
 	case b[14]|b[15]|b[28]|b[29]|b[30]|b[31] != 0:
 		return h, fmt.Errorf("hello: reserved bytes are set")
-	case h.sockets < 1 || h.sockets > tcpMaxSocket || h.socket >= h.sockets:
-		return h, fmt.Errorf("hello: socket %d of %d", h.socket, h.sockets)
+	case h.sockets < 1 || h.sockets > tcpMaxSocket || h.socket >= 2*h.sockets:
+		return h, fmt.Errorf("hello: socket %d of %d", h.socket, 2*h.sockets)
 	case from >= tcpMaxRank || to >= tcpMaxRank || from >= to:
 		return h, fmt.Errorf("hello: from rank %d to rank %d; the lower rank dials", from, to)
 	case stripe == 0 || stripe > math.MaxInt32:

@@ -34,9 +34,9 @@ func TestTCPHelloRefuses(t *testing.T) {
 		edit func(*tcpHello)
 		want string
 	}{
-		{"socket beyond the sockets", func(h *tcpHello) { h.socket = 4 }, "socket 4 of 4"},
+		{"socket beyond the sockets", func(h *tcpHello) { h.socket = 2 * h.sockets }, "socket 8 of 8"},
 		{"no sockets", func(h *tcpHello) { h.sockets, h.socket = 0, 0 }, "socket 0 of 0"},
-		{"too many sockets", func(h *tcpHello) { h.sockets = 65 }, "socket 3 of 65"},
+		{"too many sockets", func(h *tcpHello) { h.sockets = 65 }, "socket 3 of 130"},
 		{"higher rank dials", func(h *tcpHello) { h.from, h.to = 9, 8 }, "the lower rank dials"},
 		{"rank dials itself", func(h *tcpHello) { h.from, h.to = 8, 8 }, "the lower rank dials"},
 		{"huge rank", func(h *tcpHello) { h.to = tcpMaxRank }, "the lower rank dials"},

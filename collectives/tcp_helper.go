@@ -93,7 +93,7 @@ func (s *tcpStream) drive(scratch []byte) (moved int, waits int16) {
 	if s.fail.Load() != nil {
 		return 0, 0
 	}
-	out, left, err := s.push(tcpMost)
+	out, left, err := s.push(tcpBurst)
 	in := 0
 	if err == nil {
 		in, err = s.pull(scratch, tcpMost)

@@ -10,10 +10,17 @@ import (
 )
 
 const (
-	// tcpMost bounds one system call, bytes: what is copied between two looks at
-	// the other direction, so that two ranks that send to each other both keep
-	// their windows open.
+	// tcpMost bounds what is received, bytes, between two looks at the other
+	// direction, so that two ranks that send to each other both keep their windows
+	// open.
 	tcpMost = 256 << 10
+	// tcpBurst is the same for what is sent. Every call ends with the kernel
+	// delivering what it has, so longer ones cost less: broadcast of 1 MiB between
+	// two ranks of a machine took 143 µs with 256 KiB, 120 with 1 MiB.
+	tcpBurst = 1 << 20
+	// tcpShared is the largest span, bytes, for which both directions share their
+	// connections.
+	tcpShared = 32 << 10
 	// tcpScratch is where bytes land before they are combined: it and its source
 	// in the socket fit into a core's second-level cache.
 	tcpScratch = 128 << 10

@@ -8,7 +8,7 @@ import (
 )
 
 // The calls of the data path. They are raw, because none of them blocks longer
-// than it takes to copy tcpMost bytes; Go's scheduler need not know of them.
+// than it takes to copy tcpBurst bytes; Go's scheduler need not know of them.
 
 // sendSome writes part of p to a socket.
 func sendSome(fd int, p []byte) (int, syscall.Errno) {
