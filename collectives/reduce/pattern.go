@@ -29,7 +29,11 @@ import (
 //   - avg: the result is the exact sum, divided and rounded as Kernels.Finish does
 //     it. Integer contributions are multiples of the number of ranks, lest the
 //     division hide a loss; other sums stay below half of the limit, so that
-//     two sums differ by at least one unit in the last place. What the type
+//     two sums differ by at least one unit in the last place. A number of ranks
+//     that is no power of two has no reciprocal without rounding, and NCCL
+//     multiplies by that before it adds: then one rank counts in each element
+//     (at the wrap of the period, two), with 1, and dividing gives the same
+//     bits as multiplying, before or after. What the type
 //     cannot hold is 0 and shows nothing: an average of more than 127 int8, 255
 //     uint8 or 1024 f8e4m3.
 type pattern struct {
@@ -59,6 +63,9 @@ func newPattern(d Dtype, o Op, ranks int) pattern {
 		room = limits[d].exponent
 	case o == Avg && d < Half:
 		room, p.factor = room/ranks, float64(ranks)
+	case o == Avg && ranks&(ranks-1) != 0:
+		p.values, p.every = 1, ranks
+		return p
 	case o == Avg:
 		room /= 2
 	}

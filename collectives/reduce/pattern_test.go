@@ -66,6 +66,35 @@ func TestPatternAnyOrder(t *testing.T) {
 	})
 }
 
+// TestAverageOfProducts: an average is right, to the bit, also where every
+// contribution is multiplied by the reciprocal of the ranks, rounded to the type,
+// before it is added, which is how NCCL averages.
+func TestAverageOfProducts(t *testing.T) {
+	counts := []int{1, 2, 3, 6, 7, 8, 24, 49, 64, 100, 512}
+	if testing.Short() {
+		counts = counts[:6]
+	}
+	for _, d := range []Dtype{Half, Float, Double, BFloat16, F8E4M3, F8E5M2} {
+		for _, ranks := range counts {
+			const n = minPeriod + 100
+			r := rand.New(rand.NewPCG(uint64(d), uint64(ranks)))
+			in, part := inputs(d, Avg, ranks, n, 0), make([]byte, n*d.Size())
+			p := newPattern(d, Sum, 1) // for its way to write a number
+			for i := range n {
+				p.write(unsafe.Pointer(&part[i*d.Size()]), 1)
+			}
+			For(d, Avg).Finish(unsafe.Pointer(&part[0]), n, ranks)
+			for _, b := range in {
+				q := unsafe.Pointer(&b[0])
+				For(d, Prod).Two(q, q, unsafe.Pointer(&part[0]), n)
+			}
+			if wrong, first := Check(reduceAnyOrder(r, d, Sum, in, ranks), d, Avg, ranks, 0); wrong > 0 {
+				t.Errorf("%s, %d ranks: %d wrong elements, the first %d", d, ranks, wrong, first)
+			}
+		}
+	}
+}
+
 // TestPatternManyRanks does the same for numbers of ranks beyond minPeriod.
 func TestPatternManyRanks(t *testing.T) {
 	counts := []int{5000, 65536}

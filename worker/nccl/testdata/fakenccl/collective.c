@@ -18,11 +18,33 @@ static const char *const ours[] = {"all_reduce", "reduce", "broadcast", "all_gat
 
 struct work { int what; char *s, *d; size_t bytes; int t, op, root; ncclComm_t c; struct piece p[PIECES]; int n; };
 
-static void combine(struct work *w, char (*data)[CHUNK], char *to, size_t bytes) {
-  struct pass p = {.bytes = bytes, .ns = w->c->n, .nd = 1, .ranks = w->op == 4 ? w->c->n : 0, .dst = {(u64)to}};
-  for (int r = 0; r < w->c->n; r++) p.src[r] = (u64)data[r];
+enum { PROD = 1, AVG = 4, FLOATS = 6 }; // FLOATS: the first type that has fractions
+
+static void apply(int t, int op, struct pass p) {
   host_blocks = host_threads = 1, host_block = host_tid = 0;
-  kernels[w->t][w->op](p);
+  kernels[t][op](p);
+}
+
+// scale multiplies a rank's data by 1/n, rounded to the type: an average of
+// NCCL's is a sum of that (enqueue.cc, hostToDevRedOp).
+static void scale(struct work *w, char *data, size_t bytes) {
+  static const u64 one[] = {[6] = 0x3c00, 0x3f800000, 0x3ff0000000000000, 0x3f80, 0x38, 0x3c};
+  static char by[CHUNK];
+  static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+  pthread_mutex_lock(&mutex);
+  for (size_t i = 0; i < bytes; i += widths[w->t]) memcpy(by + i, &one[w->t], widths[w->t]);
+  apply(w->t, AVG, (struct pass){.bytes = bytes, .ns = 1, .nd = 1, .ranks = w->c->n, .src = {(u64)by}, .dst = {(u64)by}});
+  apply(w->t, PROD, (struct pass){.bytes = bytes, .ns = 2, .nd = 1, .src = {(u64)data, (u64)by}, .dst = {(u64)data}});
+  pthread_mutex_unlock(&mutex);
+}
+
+static void combine(struct work *w, char (*data)[CHUNK], char *to, size_t bytes) {
+  struct pass p = {.bytes = bytes, .ns = w->c->n, .nd = 1, .ranks = w->op == AVG && w->t < FLOATS ? w->c->n : 0, .dst = {(u64)to}};
+  for (int r = 0; r < w->c->n; r++) {
+    p.src[r] = (u64)data[r];
+    if (w->op == AVG && w->t >= FLOATS) scale(w, data[r], bytes);
+  }
+  apply(w->t, w->op, p);
 }
 
 // share has every rank of to send nothing but get the chunk of all: from is this rank's.
