@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"busbw/collectives"
 	"busbw/coordinator"
+	"busbw/worker/gpu"
 	"busbw/worker/nccl"
 )
 
@@ -61,7 +63,8 @@ func (r *runner) joinNCCL(ctx context.Context, c *liveCase, b coordinator.CaseBo
 	if len(b.NCCL) != len(c.groups) {
 		return "", fmt.Errorf("%d ids for %d groups", len(b.NCCL), len(c.groups))
 	}
-	if err := nccl.Offers(r.nccl.library.Version, c.Dtype, c.Redop); err != nil {
+	compute := slices.MinFunc(r.gpus.own, func(a, b gpu.Info) int { return a.Compute() - b.Compute() }).Compute()
+	if err := nccl.Offers(r.nccl.library.Version, compute, c.Op, c.Dtype, c.Redop); err != nil {
 		return err.Error(), nil
 	}
 	key := fmt.Sprint(b.NCCL)

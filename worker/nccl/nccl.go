@@ -94,8 +94,18 @@ var redops = map[reduce.Op]struct{ id, since int }{
 	reduce.Sum: {0, 0}, reduce.Prod: {1, 0}, reduce.Max: {2, 0}, reduce.Min: {3, 0}, reduce.Avg: {4, 21000},
 }
 
-// Offers says why a version does not offer an element type and reduction; nil: it does.
-func Offers(version int, t reduce.Dtype, op reduce.Op) error {
+// floats8 is the compute capability from which on NCCL reduces 8-bit floats; others
+// only move them (src/enqueue.cc).
+const floats8 = 90
+
+// Offers says why a version does not offer an operation on an element type, with a
+// reduction, on GPUs of a compute capability (90 for 9.0); nil: it does.
+func Offers(version, compute int, what collectives.Op, t reduce.Dtype, op reduce.Op) error {
+	if !what.Reduces() {
+		op = reduce.Sum
+	} else if (t == reduce.F8E4M3 || t == reduce.F8E5M2) && compute < floats8 {
+		return fmt.Errorf("NCCL reduces %s on GPUs of compute capability 9.0 and later, not %d.%d", t, compute/10, compute%10)
+	}
 	if d := dtypes[t]; version < d.since {
 		return fmt.Errorf("NCCL %s has no %s: that came with %s", VersionText(version), t, VersionText(d.since))
 	}

@@ -242,13 +242,21 @@ func TestVersions(t *testing.T) {
 			t.Errorf("%d: %s, want %s", v, got, want)
 		}
 	}
-	if err := Offers(22304, reduce.F8E4M3, reduce.Sum); err == nil || !strings.Contains(err.Error(), "2.24.0") {
+	if err := Offers(22304, 90, collectives.AllReduce, reduce.F8E4M3, reduce.Sum); err == nil || !strings.Contains(err.Error(), "2.24.0") {
 		t.Error(err)
 	}
-	if err := Offers(20900, reduce.Float, reduce.Avg); err == nil {
+	if err := Offers(20900, 90, collectives.AllReduce, reduce.Float, reduce.Avg); err == nil {
 		t.Error("avg before 2.10")
 	}
-	if err := Offers(22400, reduce.F8E5M2, reduce.Avg); err != nil {
+	if err := Offers(22400, 100, collectives.Reduce, reduce.F8E5M2, reduce.Avg); err != nil {
 		t.Error(err)
+	}
+	if err := Offers(22400, 80, collectives.AllReduce, reduce.F8E5M2, reduce.Sum); err == nil || !strings.Contains(err.Error(), "9.0 and later, not 8.0") {
+		t.Error(err)
+	}
+	for _, op := range []collectives.Op{collectives.AllGather, collectives.Broadcast, collectives.AllToAll} {
+		if err := Offers(22400, 80, op, reduce.F8E5M2, reduce.Avg); err != nil {
+			t.Error(op, err)
+		}
 	}
 }
