@@ -67,7 +67,7 @@ func processState(pid int) byte {
 // find libraries and devices, and to be understood by people. Nothing else is
 // passed on, so that no secret and no stray NCCL setting is.
 var kept = []string{
-	"PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER",
+	"PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "CUDA_CACHE_PATH",
 	"NVIDIA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "GODEBUG", "GOTRACEBACK", "GOCOVERDIR",
 }
 

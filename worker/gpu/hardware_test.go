@@ -11,6 +11,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -31,6 +33,11 @@ func TestHardware(t *testing.T) {
 		return
 	}
 	n := hardware(t, os.Stdout, 64<<20, 256<<20)
+	for _, how := range []string{"through locked host memory", "over TCP between processes of four"} {
+		passed := t.Run(how, func(t *testing.T) { stagedKit(strings.HasPrefix(how, "over"), false).Apart(t) }) // on a stand-in: TestStagedConformance
+		fmt.Printf("| ranks without peer access, %s | %s |\n", how, outcome(passed))
+		n++
+	}
 	fmt.Printf("%d run\n", n)
 }
 
@@ -61,12 +68,16 @@ func hardware(t *testing.T, out io.Writer, sizes ...int64) (rows int) {
 		devices = append(devices, device(t, i))
 	}
 	g := devices[0]
-	s, k := stream(t, g), kernels(t, g)
-	row("kernels loaded", "made for sm_%d, on compute capability %d.%d", k.Target, g.Major, g.Minor)
+	s, began := stream(t, g), time.Now()
+	k := kernels(t, g)
+	first, began := time.Since(began), time.Now()
+	kernels(t, g)
+	row("kernels loaded", "made for sm_%d, on compute capability %d.%d, in %.0f ms, once more in %.0f ms", k.Target, g.Major, g.Minor, first.Seconds()*1e3, time.Since(began).Seconds()*1e3)
 	count, worst := kernelsAreRight(t, s, k)
 	row("kernels on random inputs, every type and operator", "%d passes with the bits of the portable kernels; sums within %.2g of a unit in the last place of float64", count, worst)
 	fillIsRight(t, s, k)
 	row("fill and check", "as collectives/reduce")
+	row("GPU memory for network devices", "%s", exported(t, g))
 	for _, n := range sizes {
 		rates(t, g, s, k, n, row)
 	}
@@ -90,7 +101,7 @@ func hardware(t *testing.T, out io.Writer, sizes ...int64) (rows int) {
 				return out
 			}}.Ranks(t, ranks)
 		})
-		row(name, "%s", map[bool]string{true: "every operation by every algorithm, 0 wrong", false: "FAILED"}[done])
+		row(name, "%s", outcome(done))
 	}
 	n := len(devices)
 	for recordings, how := range []string{"", ", as graphs"} {
@@ -103,6 +114,29 @@ func hardware(t *testing.T, out io.Writer, sizes ...int64) (rows int) {
 		row(fmt.Sprintf("AllReduce of 20 kB by a ring of %d ranks", ranks), "%s each pass by itself, %s as a graph", quickest(t, ranks, 0), quickest(t, ranks, 1))
 	}
 	return rows
+}
+
+func outcome(passed bool) string {
+	return map[bool]string{true: "every operation by every algorithm, 0 wrong", false: "FAILED"}[passed]
+}
+
+// exported says how memory that starts within a page is given to network devices.
+func exported(t *testing.T, g *Device) string {
+	odd, err := g.Alloc(100) // so that the next does not start a page
+	ok(t, err)
+	defer odd.Free()
+	m, err := g.Alloc(10_000)
+	ok(t, err)
+	defer m.Free()
+	ok(t, g.FlushRDMA())
+	flush := map[bool]string{true: "flushed by a call", false: "no flush needed, or none offered"}[g.flushes]
+	if !g.DMABuf {
+		return "the driver exports no dma-buf; " + flush
+	}
+	fd, off, err := m.Export()
+	ok(t, err)
+	ok(t, syscall.Close(fd))
+	return fmt.Sprintf("dma-buf, %d bytes into its first page; %s", off, flush)
 }
 
 // quickest is the shortest of some runs of a small AllReduce.

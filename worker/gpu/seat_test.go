@@ -131,46 +131,52 @@ func TestStagedConformance(t *testing.T) {
 			if !onFake(t, "FAKECUDA_DEVICES=8", "FAKECUDA_P2P=pairs") {
 				return
 			}
-			var now []*store
-			linktest.Kit{
-				Stores: func(t testing.TB, ranks int) (s []linktest.Store) {
-					now = seats(t, ranks, false)
-					for i, q := range now {
-						if j := i ^ 1; j < ranks {
-							if yes, why, err := q.Reach(now[j].Device); !yes || err != nil {
-								t.Fatal(why, err)
-							}
-						}
-						s = append(s, q)
-					}
-					return s
-				},
-				Links: func(t testing.TB, ranks int, abort *collectives.Abort) (links []collectives.Link) {
-					var nets []collectives.Link
-					if net {
-						nets = tcp(t, ranks, abort)
-					}
-					x := NewExchange(abort)
-					for me, q := range now {
-						var here []int
-						var under collectives.Link
-						for p := range ranks {
-							if !net || p/4 == me/4 { // four ranks of a process
-								here = append(here, p)
-							}
-						}
-						if net {
-							under = nets[me]
-						}
-						l, err := NewLink(q.Seat, me, x, here, under)
-						ok(t, err)
-						l.piece = 100_000 // so that spans take several
-						links = append(links, l)
-					}
-					return links
-				},
-			}.Apart(t)
+			stagedKit(net, true).Apart(t)
 		})
+	}
+}
+
+// stagedKit has ranks on the devices in turn, without peer access, but for pairs
+// of neighbours where these are to have it; with net four ranks are a process.
+func stagedKit(net, pairs bool) linktest.Kit {
+	var now []*store
+	return linktest.Kit{
+		Stores: func(t testing.TB, ranks int) (s []linktest.Store) {
+			now = seats(t, ranks, false)
+			for i, q := range now {
+				if j := i ^ 1; pairs && j < ranks {
+					if yes, why, err := q.Reach(now[j].Device); !yes || err != nil {
+						t.Fatal(why, err)
+					}
+				}
+				s = append(s, q)
+			}
+			return s
+		},
+		Links: func(t testing.TB, ranks int, abort *collectives.Abort) (links []collectives.Link) {
+			var nets []collectives.Link
+			if net {
+				nets = tcp(t, ranks, abort)
+			}
+			x := NewExchange(abort)
+			for me, q := range now {
+				var here []int
+				var under collectives.Link
+				for p := range ranks {
+					if !net || p/4 == me/4 {
+						here = append(here, p)
+					}
+				}
+				if net {
+					under = nets[me]
+				}
+				l, err := NewLink(q.Seat, me, x, here, under)
+				ok(t, err)
+				l.piece = 100_000 // so that spans take several
+				links = append(links, l)
+			}
+			return links
+		},
 	}
 }
 
