@@ -3,6 +3,7 @@
 package gpu
 
 import (
+	"encoding/binary"
 	"errors"
 	"testing"
 
@@ -63,6 +64,38 @@ func (n *nic) Close() error {
 	return errors.Join(err, n.s.Close())
 }
 
+// flow makes a stream of bytes of a link of messages, as queue pairs are one: who
+// receives need not ask for the lengths that were sent. Each message goes behind
+// its length.
+type flow struct {
+	collectives.Link
+	rest map[int][]byte // of a peer's last message
+}
+
+func (f *flow) Send(peer int, p []byte) error {
+	return errors.Join(f.Link.Send(peer, binary.LittleEndian.AppendUint32(nil, uint32(len(p)))), f.Link.Send(peer, p))
+}
+
+func (f *flow) WaitSent(peer int, n uint64) error { return f.Link.WaitSent(peer, 2*n) }
+
+func (f *flow) Recv(peer int, p []byte) error {
+	for len(p) > 0 {
+		if len(f.rest[peer]) == 0 {
+			var n [4]byte
+			if err := f.Link.Recv(peer, n[:]); err != nil {
+				return err
+			}
+			f.rest[peer] = make([]byte, binary.LittleEndian.Uint32(n[:]))
+			if err := f.Link.Recv(peer, f.rest[peer]); err != nil {
+				return err
+			}
+		}
+		n := copy(p, f.rest[peer])
+		p, f.rest[peer] = p[n:], f.rest[peer][n:]
+	}
+	return nil
+}
+
 // A network device that reaches GPU memory sees what the schedule says and
 // nothing earlier: it waits for no queue, so the link has to.
 func TestDirectConformance(t *testing.T) {
@@ -84,7 +117,7 @@ func TestDirectConformance(t *testing.T) {
 			for me, q := range now {
 				s, err := q.Device.Stream()
 				ok(t, err)
-				n := &nic{Link: nets[me], seat: q.Seat, s: s}
+				n := &nic{Link: &flow{nets[me], map[int][]byte{}}, seat: q.Seat, s: s}
 				l, err := NewLink(q.Seat, me, NewExchange(abort), nil, nil)
 				ok(t, err)
 				l.piece = 100_000
