@@ -14,7 +14,8 @@ type Link interface {
 	Send(peer int, p []byte) error
 	// WaitSent returns when the first n spans ever sent to peer may be rewritten.
 	WaitSent(peer int, n uint64) error
-	// Recv fills p with the next len(p) bytes from peer.
+	// Recv fills p with the next len(p) bytes from peer: the span of one Send,
+	// for both sides go through the same spans.
 	Recv(peer int, p []byte) error
 	// Reduce does dst = a op (the next len(dst) bytes from peer); dst may be a.
 	Reduce(peer int, dst, a []byte, k *reduce.Kernels) error
