@@ -107,6 +107,14 @@ type Info struct {
 // MinCompute is the least capability that there are kernels for.
 const MinCompute = 70
 
+// Direct is how the link to other processes reaches device memory by itself. The
+// zero value: it does not.
+type Direct struct {
+	Reaches  func(span []byte) bool
+	Register func(*Memory) error // makes more memory such
+	NoReads  bool                // only what arrives is written to it; what leaves goes through host memory
+}
+
 // Compute is the capability as one number, 90 for 9.0.
 func (i Info) Compute() int { return 10*i.Major + i.Minor }
 

@@ -116,14 +116,6 @@ type Link struct {
 	piece int
 }
 
-// Direct is how the link to other processes reaches device memory by itself. The
-// zero value: it does not.
-type Direct struct {
-	Reaches  func(span []byte) bool
-	Register func(*Memory) error // makes more memory such
-	NoReads  bool                // only what arrives is written to it; what leaves goes through host memory
-}
-
 // direct says that a span needs no staging on its way to or from a peer.
 func (l *Link) direct(peer int, p []byte) bool {
 	return l.reach.Reaches != nil && len(p) > 0 && !l.here[peer] && l.reach.Reaches(p)

@@ -26,11 +26,6 @@ type (
 	Exchange struct{}
 	// Link carries spans of device memory to where the device cannot copy them.
 	Link struct{}
-	// Direct is how the link to other processes reaches device memory by itself.
-	Direct struct {
-		Reaches  func([]byte) bool
-		Register func(*Memory) error
-	}
 )
 
 var errNone = fmt.Errorf("%w: this busbw was built without cgo", ErrAbsent)
