@@ -67,6 +67,28 @@ func (s *Sweep) communicators(ctx context.Context, c Case) ([][]byte, error) {
 	return ids, nil
 }
 
+// shareGPU says which ranks of a case NCCL would refuse to have in one communicator,
+// for they are on one GPU; "": none. From 2.31 on a variable allows it.
+func (s *Sweep) shareGPU(c Case) string {
+	if v := s.req.NCCL["NCCL_MULTI_RANK_GPU_ENABLE"]; v != "" && v != "0" {
+		return ""
+	}
+	for _, g := range c.groups {
+		first := map[string]int{} // rank, by machine and GPU
+		for _, rank := range g {
+			node := NodeOf(s.Nodes, rank)
+			local := rank - total(s.Nodes[:node])
+			has := s.opened[node].GPUs
+			key := s.machines[node] + "\x00" + has.IDs[local]
+			if other, twice := first[key]; twice {
+				return fmt.Sprintf("ranks %d and %d are both on %s of %s, and NCCL takes one rank a GPU: fewer ranks, or the native engine", other, rank, clean(has.Own[local], 100), NodeName(s.Nodes, node))
+			}
+			first[key] = rank
+		}
+	}
+	return ""
+}
+
 // ncclIDBytes is the size of ncclUniqueId.
 const ncclIDBytes = 128
 

@@ -13,6 +13,7 @@ func Memories() []string { return []string{"auto", "host", "gpu"} }
 type GPUs struct {
 	None string   `json:"none,omitempty"` // why there is none
 	Own  []string `json:"own,omitempty"`  // of each local rank: "GPU 0 (NVIDIA H100 80GB HBM3, 0000:18:00.0)"
+	IDs  []string `json:"ids,omitempty"`  // of each of these: its UUID
 	// Islands has a number for each local rank: ranks with equal numbers read
 	// and write each other's memory.
 	Islands []int    `json:"islands,omitempty"`
@@ -33,10 +34,13 @@ func (s *Sweep) place(nodes []OpenReply) (facts []string, err error) {
 		slices.Sort(distinct)
 		distinct = slices.Compact(distinct)
 		switch {
-		case none == "" && len(n.GPUs.Own) != s.Nodes[i].Ranks || none == "" && len(n.GPUs.Islands) != len(n.GPUs.Own):
+		case none == "" && len(n.GPUs.Own) != s.Nodes[i].Ranks || none == "" && len(n.GPUs.Islands) != len(n.GPUs.Own) || none == "" && len(n.GPUs.IDs) != len(n.GPUs.Own):
 			none = "it does not say which"
 		case none == "" && s.req.Memory == "auto" && len(distinct) < len(n.GPUs.Own):
 			some, none = true, fmt.Sprintf("%d GPUs for %d ranks (--memory gpu shares them)", len(distinct), len(n.GPUs.Own))
+			if s.req.OnNCCL() {
+				none = fmt.Sprintf("%d GPUs for %d ranks, and NCCL takes one rank a GPU", len(distinct), len(n.GPUs.Own))
+			}
 		case none == "":
 			some = true
 		}

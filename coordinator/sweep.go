@@ -104,6 +104,9 @@ func (s *Sweep) Measure(ctx context.Context, c Case) (reports.Result, error) {
 		body.Groups = c.groups
 	}
 	if c.nccl {
+		if res.Error = s.shareGPU(c); res.Error != "" {
+			return res, nil
+		}
 		if body.NCCL, err = s.communicators(ctx, c); err != nil {
 			return res, err
 		}

@@ -64,7 +64,7 @@ func (r *runner) joinNCCL(ctx context.Context, c *liveCase, b coordinator.CaseBo
 		return "", fmt.Errorf("%d ids for %d groups", len(b.NCCL), len(c.groups))
 	}
 	compute := slices.MinFunc(r.gpus.own, func(a, b gpu.Info) int { return a.Compute() - b.Compute() }).Compute()
-	if err := nccl.Offers(r.nccl.library.Version, compute, c.Op, c.Dtype, c.Redop); err != nil {
+	if err := nccl.Offers(r.nccl.library.Version, compute, len(c.groups[0]), c.Op, c.Dtype, c.Redop); err != nil {
 		return err.Error(), nil
 	}
 	key := fmt.Sprint(b.NCCL)

@@ -47,6 +47,7 @@ func (r *runner) findGPUs() coordinator.GPUs {
 			return coordinator.GPUs{None: fmt.Sprintf("%s has compute capability %d.%d, and busbw needs %d.0", g, g.Major, g.Minor, gpu.MinCompute/10)}
 		}
 		r.gpus.own, reply.Own = append(r.gpus.own, g), append(reply.Own, g.String())
+		reply.IDs = append(reply.IDs, g.UUID)
 	}
 	reply.Islands, reply.Notes, err = r.findIslands()
 	if err != nil {

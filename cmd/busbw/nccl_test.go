@@ -161,6 +161,46 @@ func TestNCCLRefuses(t *testing.T) {
 	}
 }
 
+// Two ranks on one GPU: NCCL takes no such communicator, which is said of each size
+// before it is tried; groups without two such ranks run.
+func TestNCCLNeedsAGPUForEachRank(t *testing.T) {
+	if testing.Short() {
+		t.Skip("three launches take a while")
+	}
+	for name, c := range map[string]struct {
+		env, args []string
+		want      map[string]string // of each scope that is kept
+	}{
+		"one node":         {[]string{"FAKECUDA_DEVICES=1"}, []string{"--local", "1x2", "--scope", "intra", "--memory", "gpu"}, map[string]string{"intra": "ranks 0 and 1 are both on GPU 0 (Fake GPU, 0000:18:00.0) of node 0"}},
+		"not told to":      {[]string{"FAKECUDA_DEVICES=1"}, []string{"--local", "1x2", "--scope", "intra"}, nil},
+		"nodes that share": {[]string{"FAKECUDA_DEVICES=2"}, []string{"--local", "2x2", "--scope", "intra,global"}, map[string]string{"intra": "", "global": "ranks 0 and 2 are both on GPU 0"}},
+		"told to try":      {[]string{"FAKECUDA_DEVICES=1", "NCCL_MULTI_RANK_GPU_ENABLE=1"}, []string{"--local", "1x2", "--scope", "intra", "--memory", "gpu"}, map[string]string{"intra": "Duplicate GPU detected"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if !gputest.OnFake(t, gpuDir, append(c.env, gputest.Libraries+nccltest.Library(t, ncclDir))...) {
+				return
+			}
+			cmd, out, errs := command(t, append([]string{"run", "--engine", "nccl", "--op", "all_reduce", "--sizes", "4K", "-n", "3", "-w", "1"}, c.args...)...)
+			err := cmd.Run()
+			if c.want == nil {
+				if code(err) != exitFail || !strings.Contains(errs.String(), "--engine nccl: node 0 (local0): 1 GPUs for 2 ranks, and NCCL takes one rank a GPU") {
+					t.Errorf("exit %d\n%s\n%s", code(err), out, errs)
+				}
+				return
+			}
+			all := kept(t, cmd.Dir)
+			if len(all) != len(c.want) {
+				t.Fatalf("exit %d, %d results\n%s\n%s", code(err), len(all), out, errs)
+			}
+			for _, r := range all {
+				if want := c.want[r.Scope]; !strings.Contains(r.Error, want) || want == "" && (r.Error != "" || r.Wrong == nil || *r.Wrong != 0) || want != "" && len(r.Seconds) > 0 {
+					t.Errorf("exit %d: %s: error %q, want %q", code(err), r.Scope, r.Error, want)
+				}
+			}
+		})
+	}
+}
+
 // AMD's library is taken where NVIDIA's is not there, and is named.
 func TestRCCL(t *testing.T) {
 	if !gputest.OnFake(t, gpuDir, "FAKECUDA_DEVICES=4", gputest.Libraries+nccltest.As(t, ncclDir, "librccl.so.1")) {

@@ -67,7 +67,7 @@ func hardware(t *testing.T, out io.Writer) (rows int, err error) {
 		world(t, ranks, func(k *Comm, seat *gpu.Seat) error {
 			for _, dtype := range reduce.Dtypes() {
 				for _, redop := range reduce.Ops() {
-					if !op.Reduces() && redop != reduce.Sum || Offers(l.Version, all[0].Compute(), op, dtype, redop) != nil {
+					if !op.Reduces() && redop != reduce.Sum || Offers(l.Version, all[0].Compute(), ranks, op, dtype, redop) != nil {
 						continue
 					}
 					count := int64(ranks) * 5000

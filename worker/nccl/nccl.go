@@ -98,13 +98,21 @@ var redops = map[reduce.Op]struct{ id, since int }{
 // only move them (src/enqueue.cc).
 const floats8 = 90
 
+// leastBits is of the smallest value that an 8-bit float has: 2 to the minus this.
+var leastBits = map[reduce.Dtype]int{reduce.F8E4M3: 9, reduce.F8E5M2: 16}
+
 // Offers says why a version does not offer an operation on an element type, with a
-// reduction, on GPUs of a compute capability (90 for 9.0); nil: it does.
-func Offers(version, compute int, what collectives.Op, t reduce.Dtype, op reduce.Op) error {
+// reduction, to so many ranks on GPUs of a compute capability (90 for 9.0); nil: it
+// does. An average of NCCL's multiplies each rank's value by 1/ranks in the type
+// (src/enqueue.cc, hostToDevRedOp): where that rounds to 0, so is every result.
+func Offers(version, compute, ranks int, what collectives.Op, t reduce.Dtype, op reduce.Op) error {
 	if !what.Reduces() {
 		op = reduce.Sum
 	} else if (t == reduce.F8E4M3 || t == reduce.F8E5M2) && compute < floats8 {
 		return fmt.Errorf("NCCL reduces %s on GPUs of compute capability 9.0 and later, not %d.%d", t, compute/10, compute%10)
+	}
+	if least := leastBits[t]; what.Reduces() && op == reduce.Avg && least > 0 && ranks >= 2<<least {
+		return fmt.Errorf("NCCL makes an average of %s by multiplying by 1/%d, which is 0 in that type", t, ranks)
 	}
 	if d := dtypes[t]; version < d.since {
 		return fmt.Errorf("NCCL %s has no %s: that came with %s", VersionText(version), t, VersionText(d.since))

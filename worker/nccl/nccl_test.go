@@ -78,7 +78,7 @@ func play(d *gpu.Driver, n int, id ID, rank int, do func(k *Comm, seat *gpu.Seat
 // Every operation, type and reduction gives exactly what the native engine's
 // checks want, in and out of place.
 func TestOperations(t *testing.T) {
-	if !onFake(t) {
+	if !onFake(t, "FAKECUDA_DEVICES=3") {
 		return
 	}
 	const n, count = 3, 3 * 1024 * 5
@@ -223,6 +223,59 @@ func TestMissingRank(t *testing.T) {
 	}
 }
 
+// Two ranks on one GPU are refused, and the library's own words tell which.
+func TestTwoRanksOnOneGPU(t *testing.T) {
+	if !onFake(t, "FAKECUDA_DEVICES=1") {
+		return
+	}
+	d, err := gpu.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(); err != nil {
+		t.Fatal(err)
+	}
+	id, err := NewID()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var errs [2]error
+	var all sync.WaitGroup
+	for rank := range errs {
+		all.Go(func() {
+			errs[rank] = play(d, len(errs), id, rank, func(*Comm, *gpu.Seat) error { return errors.New("it joined") })
+		})
+	}
+	all.Wait()
+	for rank, err := range errs {
+		var e *Error
+		if !errors.As(err, &e) || e.Code != 5 || !strings.Contains(err.Error(), "Duplicate GPU detected") || !strings.Contains(err.Error(), "one GPU in two ranks") {
+			t.Errorf("rank %d: %v", rank, err)
+		}
+	}
+}
+
+// A thread without a GPU's context cannot join.
+func TestNoContext(t *testing.T) {
+	if !onFake(t) {
+		return
+	}
+	if _, err := gpu.Open(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(); err != nil {
+		t.Fatal(err)
+	}
+	id, err := NewID()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var e *Error
+	if _, err := Join(t.Context(), 1, id, 0, nil); !errors.As(err, &e) || e.Code != 1 {
+		t.Error(err)
+	}
+}
+
 // Without the library the error says so and what to do.
 func TestAbsent(t *testing.T) {
 	if !gputest.OnFake(t, "../gpu") {
@@ -242,20 +295,39 @@ func TestVersions(t *testing.T) {
 			t.Errorf("%d: %s, want %s", v, got, want)
 		}
 	}
-	if err := Offers(22304, 90, collectives.AllReduce, reduce.F8E4M3, reduce.Sum); err == nil || !strings.Contains(err.Error(), "2.24.0") {
+	if err := Offers(22304, 90, 8, collectives.AllReduce, reduce.F8E4M3, reduce.Sum); err == nil || !strings.Contains(err.Error(), "2.24.0") {
 		t.Error(err)
 	}
-	if err := Offers(20900, 90, collectives.AllReduce, reduce.Float, reduce.Avg); err == nil {
+	if err := Offers(20900, 90, 8, collectives.AllReduce, reduce.Float, reduce.Avg); err == nil {
 		t.Error("avg before 2.10")
 	}
-	if err := Offers(22400, 100, collectives.Reduce, reduce.F8E5M2, reduce.Avg); err != nil {
+	if err := Offers(22400, 100, 8, collectives.Reduce, reduce.F8E5M2, reduce.Avg); err != nil {
 		t.Error(err)
 	}
-	if err := Offers(22400, 80, collectives.AllReduce, reduce.F8E5M2, reduce.Sum); err == nil || !strings.Contains(err.Error(), "9.0 and later, not 8.0") {
+	if err := Offers(22400, 80, 8, collectives.AllReduce, reduce.F8E5M2, reduce.Sum); err == nil || !strings.Contains(err.Error(), "9.0 and later, not 8.0") {
 		t.Error(err)
+	}
+	for _, n := range []int{512, 1000} { // of which 1/n is 2⁻⁹, the least that f8e4m3 has
+		if err := Offers(22400, 90, n, collectives.AllReduce, reduce.F8E4M3, reduce.Avg); err != nil {
+			t.Error(n, err)
+		}
+	}
+	if err := Offers(22400, 90, 1024, collectives.AllReduce, reduce.F8E4M3, reduce.Avg); err == nil || !strings.Contains(err.Error(), "by 1/1024") {
+		t.Error(err)
+	}
+	for _, op := range []reduce.Op{reduce.Sum, reduce.Max} {
+		if err := Offers(22400, 90, 1024, collectives.AllReduce, reduce.F8E4M3, op); err != nil {
+			t.Error(op, err)
+		}
+	}
+	if err := Offers(22400, 90, 1<<16, collectives.Reduce, reduce.F8E5M2, reduce.Avg); err != nil {
+		t.Error(err)
+	}
+	if err := Offers(22400, 90, 1<<17, collectives.Reduce, reduce.F8E5M2, reduce.Avg); err == nil {
+		t.Error("1/2¹⁷ is no f8e5m2")
 	}
 	for _, op := range []collectives.Op{collectives.AllGather, collectives.Broadcast, collectives.AllToAll} {
-		if err := Offers(22400, 80, op, reduce.F8E5M2, reduce.Avg); err != nil {
+		if err := Offers(22400, 80, 8, op, reduce.F8E5M2, reduce.Avg); err != nil {
 			t.Error(op, err)
 		}
 	}

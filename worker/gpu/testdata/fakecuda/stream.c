@@ -194,9 +194,12 @@ CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, uns
 }
 
 // For other stand-ins, whose work is in a stream too: call is made when its turn
-// comes, and memory is where this process finds what the device has there.
+// comes, memory is where this process finds what the device has there, on is the
+// stream's device and device that of the calling thread's context; −1: none.
 CUresult fake_call(CUstream s, void (*call)(void *), void *arg) {
   ENTER; STREAM(s);
   return fake_queue(s, (struct task){.what = CALL, .call = call, .arg = arg});
 }
+int fake_on(CUstream s) { return s->dev; }
+int fake_device(void) { return fake_current && fake_current->refs ? fake_current->dev : -1; }
 void *fake_memory(CUstream s, u64 a, u64 n) { return fake_reach(s->dev, a, n) ? NULL : fake_at(a); }

@@ -134,6 +134,7 @@ static int start(struct work w, void *stream, size_t in, size_t out) {
   if (error) return fake_fail(error == NCCL_IN_PROGRESS ? USAGE : error, "%s", "the communicator is not ready");
   if (in && !(w.s = fake_memory(stream, (u64)w.s, in))) return fake_fail(INVALID, "%s", "the source is no memory of this GPU");
   if (out && !(w.d = fake_memory(stream, (u64)w.d, out))) return fake_fail(INVALID, "%s", "the result is no memory of this GPU");
+  if (fake_on(stream) != w.c->device) return fake_fail(INVALID, "%s", "the stream is on another GPU than the communicator");
   const char *cc = fake_knob("FAKECUDA_CC");
   if (cc && atoi(cc) < 90 && w.t >= 10 && (w.what == ALLREDUCE || w.what == REDUCE || w.what == REDUCESCATTER))
     return fake_fail(INVALID, "%s", "FP8 reduction support begins with sm90 capable devices.");

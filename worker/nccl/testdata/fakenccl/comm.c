@@ -8,10 +8,14 @@ char fake_algorithm[32], fake_protocol[32];
 int (*fake_call)(void *, void (*)(void *), void *);
 void *(*fake_memory)(void *, uint64_t, uint64_t);
 static const char *(*text)(const char *);
-static __thread char last[256];
+static char last[256]; // of any thread, as NCCL's
+static pthread_mutex_t last_lock = PTHREAD_MUTEX_INITIALIZER;
+int (*fake_on)(void *), (*fake_device)(void);
 
 int fake_fail(int code, const char *format, const char *what) {
+  pthread_mutex_lock(&last_lock);
   snprintf(last, sizeof last, format, what);
+  pthread_mutex_unlock(&last_lock);
   return code;
 }
 void fake_begin(void) {
@@ -19,6 +23,8 @@ void fake_begin(void) {
   if (cuda) {
     fake_call = (int (*)(void *, void (*)(void *), void *))dlsym(cuda, "fake_call");
     fake_memory = (void *(*)(void *, uint64_t, uint64_t))dlsym(cuda, "fake_memory");
+    fake_on = (int (*)(void *))dlsym(cuda, "fake_on");
+    fake_device = (int (*)(void))dlsym(cuda, "fake_device");
     text = (const char *(*)(const char *))dlsym(cuda, "fake_text");
   }
   const char *a = getenv("NCCL_ALGO"), *p = getenv("NCCL_PROTO");
@@ -91,11 +97,12 @@ int ncclCommInitRankConfig(ncclComm_t *out, int n, ncclUniqueId id, int rank, nc
   if (n < 1 || n > MOST || rank < 0 || rank >= n) return fake_fail(INVALID, "%s", "rank out of range");
   for (int i = 64; i < 128; i++) if (id.internal[i] != (char)(i * 7)) return fake_fail(INVALID, "%s", "unique id damaged");
   if (k && (k->magic != 0xcafebeefu || k->size != sizeof *k)) return fake_fail(INVALID, "%s", "ncclConfig_t argument not initialized");
-  if (!fake_call || !fake_memory) return fake_fail(CUDA, "%s", "no CUDA driver is loaded");
+  if (!fake_call || !fake_memory || !fake_on || !fake_device) return fake_fail(CUDA, "%s", "no CUDA driver is loaded");
+  if (fake_device() < 0) return fake_fail(CUDA, "%s", "this thread has no GPU's context");
   ncclComm_t c = calloc(1, sizeof *c);
   memcpy(&port, id.internal, sizeof port);
   memcpy(&c->cookie, id.internal + 8, sizeof c->cookie);
-  c->magic = 0x4cc1, c->n = n, c->rank = rank, c->error = NCCL_IN_PROGRESS, c->port = port;
+  c->magic = 0x4cc1, c->n = n, c->rank = rank, c->device = fake_device(), c->error = NCCL_IN_PROGRESS, c->port = port;
   memset(c->sockets, -1, sizeof c->sockets);
   *out = c;
   if (pthread_create(&c->thread, 0, fake_join, c)) return fake_fail(SYSTEM, "%s", "no thread");

@@ -4,7 +4,8 @@
 // with each. Data lies in memory of the fake libcuda, in whose streams the work is
 // done, as kernels are: a collective that hangs leaves its stream busy until the
 // communicator is aborted. NCCL_ALGO and NCCL_PROTO are read once in a process.
-// What went on is written as the version that it claims to be writes it.
+// Like the real one it takes one rank a GPU, that of the context of the thread
+// that joins. What went on is written as the version that it claims to be writes it.
 //
 //   FAKENCCL_VERSION=22304
 //   FAKENCCL_WRONG=all_reduce[:rank]  one bit of the operation's result is wrong
@@ -29,7 +30,7 @@
 enum { MOST = 16, CHUNK = 1 << 15, PIECES = 4 * MOST, CUDA = 1, SYSTEM = 2, INTERNAL = 3, INVALID = 4, USAGE = 5, REMOTE = 6 };
 
 struct ncclComm {
-  int magic, n, rank, aborted, error, sockets[MOST];
+  int magic, n, rank, device, aborted, error, sockets[MOST];
   unsigned short port;
   uint64_t cookie;
   pthread_t thread;
@@ -53,3 +54,4 @@ void fake_begin(void);
 extern char fake_algorithm[32], fake_protocol[32];
 extern int (*fake_call)(void *stream, void (*call)(void *), void *arg);
 extern void *(*fake_memory)(void *stream, uint64_t at, uint64_t n);
+extern int (*fake_on)(void *stream), (*fake_device)(void);

@@ -6,8 +6,8 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-struct hello { uint64_t cookie; int rank, n; unsigned short port; };
-struct table { unsigned short port[MOST]; };
+struct hello { uint64_t cookie; int rank, n, device; unsigned short port; };
+struct table { unsigned short port[MOST]; int device[MOST]; };
 struct offer { int fd; uint64_t cookie; };
 
 static int listening(unsigned short *port) {
@@ -45,7 +45,7 @@ static int whole(ncclComm_t c, int fd, void *to, size_t n) {
 static void *introduce(void *arg) {
   struct offer o = *(struct offer *)arg;
   free(arg);
-  struct table t = {{0}};
+  struct table t = {{0}, {0}};
   int fd[MOST], have = 0, n = 1;
   for (int i = 0; i < MOST; i++) fd[i] = -1;
   while (have < n) {
@@ -53,7 +53,7 @@ static void *introduce(void *arg) {
     struct hello h;
     if (s < 0) break;
     if (!whole(NULL, s, &h, sizeof h) || h.cookie != o.cookie || h.rank < 0 || h.rank >= MOST || fd[h.rank] >= 0) { close(s); continue; }
-    fd[h.rank] = s, t.port[h.rank] = h.port, n = h.n, have++;
+    fd[h.rank] = s, t.port[h.rank] = h.port, t.device[h.rank] = h.device, n = h.n, have++;
   }
   for (int i = 0; i < MOST; i++)
     if (fd[i] >= 0) {
@@ -74,10 +74,17 @@ int fake_offer(uint64_t cookie) {
 }
 
 static int meet(ncclComm_t c) {
-  struct hello h = {c->cookie, c->rank, c->n, 0};
+  struct hello h = {c->cookie, c->rank, c->n, c->device, 0};
   struct table t;
   int in = listening(&h.port), root = reach(c->port), fine = in >= 0 && root >= 0;
   fine = fine && send(root, &h, sizeof h, MSG_NOSIGNAL) == sizeof h && whole(c, root, &t, sizeof t);
+  for (int p = 0; fine && p < c->n; p++)
+    if (p != c->rank && t.device[p] == c->device) {
+      char twice[96];
+      snprintf(twice, sizeof twice, "Duplicate GPU detected : rank %d and rank %d both on CUDA device %d", c->rank, p, c->device);
+      close(in), close(root);
+      return fake_fail(USAGE, "%s", twice);
+    }
   for (int p = 0; fine && p < c->rank; p++)
     fine = (c->sockets[p] = reach(t.port[p])) >= 0 && send(c->sockets[p], &h, sizeof h, MSG_NOSIGNAL) == sizeof h;
   for (int p = c->rank + 1; fine && p < c->n; p++) {
