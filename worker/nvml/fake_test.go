@@ -96,6 +96,28 @@ func TestThroughTheRealBinding(t *testing.T) {
 	}
 }
 
+// Whether a GPU is joined to its processor by NVLink-C2C; one without has no such
+// mode, and that is an answer. A call that fails, and a driver without it, are not.
+func TestC2C(t *testing.T) {
+	so, yes, no := fakeLibrary(t), true, false
+	for _, c := range []struct {
+		knob, absent string
+		want         *bool
+	}{{"", "", &no}, {"0", "", &no}, {"1", "", &yes}, {"2", "c2c: NVML: Unknown Error", nil}} {
+		t.Setenv("FAKE_C2C", c.knob)
+		g := ask(t, so)[0]
+		if (g.C2C == nil) != (c.want == nil) || c.want != nil && *g.C2C != *c.want {
+			t.Errorf("FAKE_C2C=%s: %v", c.knob, g.C2C)
+		}
+		if told := slices.ContainsFunc(g.Absent, func(s string) bool { return strings.HasPrefix(s, "c2c:") }); told != (c.absent != "") || told && !slices.Contains(g.Absent, c.absent) {
+			t.Errorf("FAKE_C2C=%s: absent are %q", c.knob, g.Absent)
+		}
+	}
+	if g := ask(t, fakeLibrary(t, "-DOLD"))[0]; g.C2C != nil || !slices.Contains(g.Absent, "c2c: this driver is too old to tell") {
+		t.Errorf("an old driver: %v, %q", g.C2C, g.Absent)
+	}
+}
+
 // Counters of a GPU, all links together; a GPU that is gone has none.
 func TestCounters(t *testing.T) {
 	t.Setenv("FAKE_LOST", "2")

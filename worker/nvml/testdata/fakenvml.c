@@ -1,6 +1,7 @@
 /* A libnvidia-ml.so.1 for tests, built against the binding's own nvml.h so that every layout is the true one.
- * It plays a node of GPUs whose NVLinks go to switches. Environment: FAKE_GPUS, FAKE_LINKS (of each GPU),
- * FAKE_DOWN ("GPU:LINK,…": links that are down; or -DDOWN), FAKE_INIT (what nvmlInit returns), FAKE_LOST (a GPU that is gone).
+ * It plays a node of GPUs whose NVLinks go to switches. Environment: FAKE_GPUS, FAKE_LINKS (of each GPU; or -DLINKS),
+ * FAKE_DOWN ("GPU:LINK,…": links that are down; or -DDOWN), FAKE_INIT (what nvmlInit returns), FAKE_LOST (a GPU that is gone),
+ * FAKE_C2C (whether NVLink-C2C is on; 2: the call fails; not set: a GPU without). -DBUS: the first GPU's PCI bus.
  * With -DOLD it is a driver that lacks most functions. Traffic counters move by 1 MiB at each reading. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,12 @@
 #include "nvml.h"
 #ifndef DOWN
 #define DOWN ""
+#endif
+#ifndef LINKS
+#define LINKS 18
+#endif
+#ifndef BUS
+#define BUS 0x1b
 #endif
 
 static char devices[64];
@@ -38,13 +45,18 @@ nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned i, nvmlDevice_t *d) {
     memcpy(d, &p, sizeof p);
     return NVML_SUCCESS;
 }
-nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t d, nvmlPciInfo_t *p) { bus_id(p, 0x1b + 0x10 * index_of(d)); return NVML_SUCCESS; }
+nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t d, nvmlPciInfo_t *p) { bus_id(p, BUS + 0x10 * index_of(d)); return NVML_SUCCESS; }
 nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t d, char *s, unsigned n) { snprintf(s, n, "NVIDIA H100 80GB HBM3"); return NVML_SUCCESS; }
 nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t d, char *s, unsigned n) { snprintf(s, n, "GPU-00000000-0000-0000-0000-%012d", index_of(d)); return NVML_SUCCESS; }
 
 #ifndef OLD
 nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t d, nvmlMemory_t *m) { m->total = 85520809984ull; m->free = m->total; m->used = 0; return NVML_SUCCESS; }
 nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t d, int *major, int *minor) { *major = 9; *minor = 0; return NVML_SUCCESS; }
+nvmlReturn_t nvmlDeviceGetC2cModeInfoV(nvmlDevice_t d, nvmlC2cModeInfo_v1_t *c) {
+    int on = number("FAKE_C2C", -1);
+    c->isC2cEnabled = on > 0;
+    return on == 2 ? NVML_ERROR_UNKNOWN : on < 0 ? NVML_ERROR_NOT_SUPPORTED : NVML_SUCCESS;
+}
 nvmlReturn_t nvmlDeviceGetCurrPcieLinkGeneration(nvmlDevice_t d, unsigned *v) { *v = 1; return NVML_SUCCESS; }
 nvmlReturn_t nvmlDeviceGetMaxPcieLinkGeneration(nvmlDevice_t d, unsigned *v) { *v = 5; return NVML_SUCCESS; }
 nvmlReturn_t nvmlDeviceGetCurrPcieLinkWidth(nvmlDevice_t d, unsigned *v) { *v = 16; return NVML_SUCCESS; }
@@ -74,7 +86,7 @@ nvmlReturn_t nvmlDeviceGetGpuFabricInfoV(nvmlDevice_t d, nvmlGpuFabricInfoV_t *f
     return NVML_SUCCESS;
 }
 nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t d, unsigned l, nvmlEnableState_t *s) {
-    if ((int)l >= number("FAKE_LINKS", 18)) return NVML_ERROR_INVALID_ARGUMENT;
+    if ((int)l >= number("FAKE_LINKS", LINKS)) return NVML_ERROR_INVALID_ARGUMENT;
     *s = !is_down(index_of(d), l);
     return NVML_SUCCESS;
 }
