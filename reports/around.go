@@ -31,8 +31,13 @@ func (a *Around) Add(b Around) {
 	a.Odd = append(a.Odd, b.Odd...)
 }
 
-// maxAround bounds a document of findings: those of some thousand nodes.
-const maxAround = 256 << 20
+// Bounds of a document of findings, those of some thousand nodes: its text, and
+// what may come of it, as "{}" becomes a finding of a hundred bytes.
+const (
+	maxAround   = 64 << 20
+	maxFindings = 1 << 19
+	maxValues   = 1 << 22
+)
 
 // IsAround says whether a text begins as the JSON of busbw check, topo and
 // accept does, or may; ReadAround tells.
@@ -53,6 +58,9 @@ func ReadAround(r io.Reader, name string) (a Around, err error) {
 	}
 	if len(text) > maxAround {
 		return a, fmt.Errorf("%s: more than %d MiB of findings", name, maxAround>>20)
+	}
+	if bytes.Count(text, []byte("{")) > maxFindings || bytes.Count(text, []byte(",")) > maxValues {
+		return a, fmt.Errorf("%s: more than %d findings or %d values: give it in parts", name, maxFindings, maxValues)
 	}
 	var doc struct {
 		Verdict  Verdict           `json:"verdict"` // of accept

@@ -3,31 +3,27 @@ package reports
 import (
 	"bufio"
 	"bytes"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-
-	"github.com/klauspost/compress/zstd"
 )
 
 // What a file may make a reader hold. A record of 20 000 iterations is about
-// half a megabyte, a long run of many launches some hundred megabytes.
+// half a megabyte, one of the most iterations that busbw does 24 megabytes, a
+// long run of many launches some hundred megabytes.
 const (
-	maxLine     = 16 << 20 // bytes of a record
+	maxLine     = 32 << 20 // bytes of a record
+	maxObjects  = 1 << 16  // of a record: pairs, counters; each takes many times its text
+	maxTexts    = 1 << 19  // of a record: notes, hosts, settings
 	maxText     = 2 << 30  // bytes of a file, decompressed
-	maxRecords  = 1 << 20
-	maxSamples  = 1 << 26 // of all records: 512 MiB
 	maxWarnings = 20
 )
 
 // longLine stands for a line over maxLine; as it is no JSON, nothing takes it
 // for a record.
-const longLine = "longer than 16 MiB"
-
-const zstdMagic = 0xFD2FB528 // RFC 8878, 3.1.1; little endian
+const longLine = "longer than 32 MiB"
 
 // ReadFile reads the results in a file, or in standard input where name is
 // "-": JSON lines, plain or zstd, whatever the name. Records that make no
@@ -49,7 +45,8 @@ func ReadFile(name string) (results []Result, warnings []string, err error) {
 
 // Read is ReadFile for an open stream; name stands for it in messages.
 func Read(r io.Reader, name string) (results []Result, warnings []string, err error) {
-	skipped, samples := 0, 0
+	skipped := 0
+	var held Held
 	warn := func(w string) {
 		if skipped++; skipped <= maxWarnings {
 			warnings = append(warnings, w)
@@ -70,8 +67,8 @@ func Read(r io.Reader, name string) (results []Result, warnings []string, err er
 			warn(fmt.Sprintf("%s:%d: passed over: %v", name, n, err))
 			return nil
 		}
-		if samples += len(res.Seconds) + len(res.RankP50); samples > maxSamples || len(results) == maxRecords {
-			return fmt.Errorf("%s:%d: more than %d records or %d samples", name, n, maxRecords, maxSamples)
+		if err := held.Add(&res); err != nil {
+			return fmt.Errorf("%s:%d: %w", name, n, err)
 		}
 		results = append(results, res)
 		return nil
@@ -90,6 +87,9 @@ func Read(r io.Reader, name string) (results []Result, warnings []string, err er
 func decode(line []byte) (res Result, err error) {
 	if string(line) == longLine {
 		return res, errors.New(longLine)
+	}
+	if bytes.Count(line, []byte("{")) > maxObjects || bytes.Count(line, []byte(`"`)) > 2*maxTexts {
+		return res, fmt.Errorf("more than %d objects or %d texts: not a result", maxObjects, maxTexts)
 	}
 	if err := json.Unmarshal(line, &res); err != nil {
 		// A newer format may have changed a field's type: its number tells.
@@ -123,17 +123,11 @@ func (e *tornError) Error() string {
 // without their end; whole is false for a last line that has none. A line
 // stays valid until fn returns. A line over maxLine is given as longLine.
 func eachLine(r io.Reader, name string, fn func(n int, line []byte, whole bool) error) error {
-	in := bufio.NewReaderSize(r, 64<<10)
-	text := in
-	// A file shorter than the magic number is no zstd file; its error comes again.
-	if head, _ := in.Peek(4); len(head) == 4 && binary.LittleEndian.Uint32(head) == zstdMagic {
-		z, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(64<<20), zstd.WithDecoderLowmem(true))
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		defer z.Close()
-		text = bufio.NewReaderSize(z, 64<<10)
+	text, done, err := Unpack(r)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
 	}
+	defer done()
 	if head, _ := text.Peek(1); len(head) == 1 && head[0] == 0 {
 		return fmt.Errorf("%s: starts with a zero byte: not a results file", name)
 	}

@@ -35,7 +35,7 @@ func TestBadLines(t *testing.T) {
 		"bad limit":     {`{"format":1,"op":"x","ranks":1,"limit":{"name":"a"}}` + "\n", 0, []string{"limit of 0 GB/s"}, ""},
 		"newer":         {good + `{"format":2}` + "\n" + good, 1, nil, "F:2: newer record format: 2"},
 		"newer type":    {`{"format":7,"seconds":{"median":1}}` + "\n", 0, nil, "F:1: newer record format: 7"},
-		"long line":     {strings.Replace(good, "all_reduce", strings.Repeat("x", maxLine), 1) + good, 1, []string{"F:1: passed over: longer than 16 MiB"}, ""},
+		"long line":     {strings.Replace(good, "all_reduce", strings.Repeat("x", maxLine), 1) + good, 1, []string{"F:1: passed over: longer than 32 MiB"}, ""},
 		"no zstd":       {"(\xb5/", 0, []string{"F:1: "}, ""},
 		"bad zstd":      {"(\xb5/\xfdgarbage that is no frame", 0, nil, "F: damaged"},
 		"deep":          {strings.Repeat("[", 1<<20) + "\n" + good, 1, []string{"F:1: "}, ""},

@@ -6,14 +6,11 @@ package imports
 import (
 	"bufio"
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
-
-	"github.com/klauspost/compress/zstd"
 
 	"busbw/reports"
 )
@@ -82,8 +79,6 @@ const (
 	maxJSON     = 64 << 20 // of perftest
 )
 
-const zstdMagic = 0xFD2FB528 // RFC 8878, 3.1.1; little endian
-
 // Loaded is what a file holds.
 type Loaded struct {
 	Results  []reports.Result
@@ -95,9 +90,10 @@ type Loaded struct {
 // benchmark's text or JSON, plain or zstd; "-" is standard input. It takes what
 // busbw check, topo and accept write as JSON too.
 func Load(name string) (l Loaded, err error) {
+	var held reports.Held
 	text, err := File(name, func(r reports.Result) error {
-		if len(l.Results) == 1<<20 {
-			return fmt.Errorf("%s: more than %d results", name, len(l.Results))
+		if err := held.Add(&r); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
 		}
 		l.Results = append(l.Results, r)
 		return nil
@@ -134,22 +130,17 @@ func File(name string, emit func(reports.Result) error) (*Text, error) {
 // and returns what else there is to know. It holds a bounded part of the text.
 // name stands for the stream in messages and in the records' run.
 func Read(r io.Reader, name string, emit func(reports.Result) error) (*Text, error) {
-	in := bufio.NewReaderSize(r, 256<<10)
-	if head, _ := in.Peek(4); len(head) == 4 && binary.LittleEndian.Uint32(head) == zstdMagic {
-		z, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(64<<20), zstd.WithDecoderLowmem(true))
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		defer z.Close()
-		in = bufio.NewReaderSize(z, 256<<10)
+	in, done, err := reports.Unpack(r)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
+	defer done()
 	if mark, _ := in.Peek(2); len(mark) == 2 && (mark[0] == 0xff && mark[1] == 0xfe || mark[0] == 0xfe && mark[1] == 0xff) {
 		in = bufio.NewReaderSize(&utf16Reader{in: in, big: mark[0] == 0xfe}, 256<<10) // as PowerShell redirects
 	}
 	text := &Text{Name: name}
 	s := &source{Text: text, emit: emit, short: strings.ToValidUTF8(name, "?")}
 	head, _ := in.Peek(4096)
-	var err error
 	switch kind(head) {
 	case "records":
 		err = s.records(in)
