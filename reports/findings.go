@@ -82,16 +82,6 @@ func Tally(fs []Finding) string {
 	return strings.Join(out, ", ")
 }
 
-// printable keeps control characters of other machines' files off the screen.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(s, "?"))
-}
-
 // findingTable lists findings from the worst on; then what to do about the
 // failures and warnings, and the evidence for them.
 func findingTable(w io.Writer, fs []Finding) error {
@@ -107,7 +97,7 @@ func findingTable(w io.Writer, fs []Finding) error {
 	}
 	t.Header(head)
 	for _, f := range sorted {
-		row := []string{string(f.Verdict), f.ID, printable(f.Subject), printable(f.Got), printable(f.Want)}
+		row := []string{string(f.Verdict), printable(f.ID), printable(f.Subject), printable(f.Got), printable(f.Want)}
 		if nodes {
 			row = slices.Insert(row, 1, printable(f.Node))
 		}
@@ -161,7 +151,7 @@ func findingJUnit(w io.Writer, fs []Finding) error {
 			all.Suites = append(all.Suites, junitSuite{Name: printable(node)})
 		}
 		s := &all.Suites[at[node]]
-		c := junitCase{Class: f.ID, Name: printable(f.Subject)}
+		c := junitCase{Class: printable(f.ID), Name: printable(f.Subject)}
 		text := fmt.Sprintf("found: %s\nwanted: %s\n", printable(f.Got), printable(f.Want))
 		for _, e := range f.Evidence {
 			text += fmt.Sprintf("evidence: %s: %s\n", printable(e.From), printable(e.Value))

@@ -150,17 +150,34 @@ func TestAbsurdNumbers(t *testing.T) {
 	}
 }
 
-// What a record says cannot steer a terminal, in any text.
+// What a record or a finding says cannot steer a terminal, in any text.
 func TestTextsAreClean(t *testing.T) {
-	for _, format := range []string{"table", "nccl", "csv"} {
-		r := random(rand.New(rand.NewPCG(2, 2)))
-		r.Source, r.Link, r.Notes, r.Error = "\x1b[1m", "\x07\u202e", []string{"\x1b[31m"}, "\x1b[2J"
-		var b bytes.Buffer
-		if err := Render(&b, format, []Result{r}); err != nil {
-			t.Fatal(err)
+	const steer = "\x1b[31m\x07\u202e\u009b2J\r\xff"
+	r := random(rand.New(rand.NewPCG(2, 2)))
+	r.Source, r.Link, r.Notes, r.Error = steer, steer, []string{steer}, steer
+	f := Finding{ID: steer, Verdict: Fail, Node: steer, Subject: steer, Got: steer, Want: steer, Remedy: steer, Evidence: []Evidence{{steer, steer}}}
+	around := Around{Findings: []Finding{f}, Odd: []string{steer}, Accepted: []Acceptance{{Fail, []NodeVerdict{{steer, Fail}}, []string{steer}}}}
+	texts := map[string]func(*bytes.Buffer) error{
+		"findings table": func(b *bytes.Buffer) error { return WriteFindings(b, "table", []Finding{f}) },
+		"findings junit": func(b *bytes.Buffer) error { return WriteFindings(b, "junit", []Finding{f}) },
+	}
+	for _, format := range Formats() {
+		if format == "json" {
+			continue // gives texts as they are
 		}
-		if bytes.ContainsAny(b.Bytes(), "\x1b\x07\u202e") {
-			t.Errorf("%s: %q", format, b.String())
+		with := around
+		if !ShowsAround(format) {
+			with = Around{}
+		}
+		texts[format] = func(b *bytes.Buffer) error { return RenderWith(b, format, []Result{r}, with) }
+	}
+	for name, write := range texts {
+		var b bytes.Buffer
+		if err := write(&b); err != nil {
+			t.Fatal(name, err)
+		}
+		if i := bytes.IndexAny(b.Bytes(), "\x1b\x07\u202e\u009b\r\xff"); i >= 0 {
+			t.Errorf("%s: %q", name, b.Bytes()[max(0, i-60):min(b.Len(), i+20)])
 		}
 	}
 }

@@ -2,9 +2,11 @@ package reports
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // none stands for what does not apply or is not known. It is never 0.
@@ -88,7 +90,7 @@ func clean(s string, limit int) string {
 		switch {
 		case unicode.IsSpace(c):
 			c = ' '
-		case !unicode.IsPrint(c):
+		case c == utf8.RuneError || !unicode.IsPrint(c):
 			c = '?'
 		}
 		b.WriteRune(c)
@@ -99,3 +101,6 @@ func clean(s string, limit int) string {
 // name and prose are clean for a cell and for a sentence.
 func name(s string) string  { return clean(s, 40) }
 func prose(s string) string { return clean(s, 1000) }
+
+// printable is clean for what is shown whole.
+func printable(s string) string { return clean(s, math.MaxInt) }

@@ -1,20 +1,21 @@
 package topo
 
 import (
-	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 	"text/tabwriter"
 	"unicode"
+	"unicode/utf8"
 
 	"busbw/reports"
 )
 
 // Text writes a node's topology for people.
 func Text(out io.Writer, t reports.Topology) error {
-	w := bufio.NewWriter(cleaner{out})
+	w := &bytes.Buffer{}
 	fmt.Fprintf(w, "node %s: %s\n", t.Node, headline(t))
 	for _, why := range []string{t.NoGPUs, t.NoNICs} {
 		if why != "" {
@@ -47,27 +48,24 @@ func Text(out io.Writer, t reports.Topology) error {
 		}
 		fmt.Fprintf(w, "  ! %s\n", s)
 	}
-	return w.Flush()
+	return clean(out, w.String())
 }
 
-// cleaner keeps what a file or another machine calls its devices from steering
-// a terminal.
-type cleaner struct{ out io.Writer }
-
-func (c cleaner) Write(b []byte) (int, error) {
-	_, err := io.WriteString(c.out, strings.Map(func(r rune) rune {
-		if r != '\n' && unicode.IsControl(r) {
+// clean writes a whole text so that what a file or another machine calls its
+// devices cannot steer a terminal. Of a part, a character might be cut in two.
+func clean(out io.Writer, text string) error {
+	_, err := io.WriteString(out, strings.Map(func(r rune) rune {
+		if r != '\n' && (r == utf8.RuneError || !unicode.IsPrint(r)) {
 			return '?'
 		}
 		return r
-	}, string(b)))
-	return len(b), err
+	}, text))
+	return err
 }
 
 // Line writes a line in which others may have had a say.
 func Line(out io.Writer, format string, args ...any) error {
-	_, err := fmt.Fprintf(cleaner{out}, format+"\n", args...)
-	return err
+	return clean(out, fmt.Sprintf(format+"\n", args...))
 }
 
 func headline(t reports.Topology) string {
