@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -14,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"busbw/coordinator"
 )
@@ -160,5 +163,36 @@ func TestLargePlan(t *testing.T) {
 		}
 	case <-time.After(10 * time.Second):
 		t.Error("no answer")
+	}
+}
+
+// An owner that the network no longer reaches frees the node in seconds: its
+// connections end when nothing is acknowledged for so long.
+func TestListen(t *testing.T) {
+	l, err := listen(coordinator.DataAddr{Iface: "lo", Addr: netip.MustParseAddr("127.0.0.1")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	out, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	in, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	raw, err := in.(*net.TCPConn).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := 0
+	if cerr := raw.Control(func(fd uintptr) { got, err = unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT) }); cerr != nil || err != nil {
+		t.Fatal(cerr, err)
+	}
+	if got != 5000 {
+		t.Errorf("what is sent may stay unacknowledged for %d ms, want 5000", got)
 	}
 }

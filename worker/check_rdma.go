@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"slices"
@@ -16,18 +15,17 @@ import (
 
 // tail is the last n bytes of a stream.
 func tail(r io.Reader, n int) string {
-	b := bufio.NewReaderSize(r, 64<<10)
-	var buf []byte
-	chunk := make([]byte, 64<<10)
+	buf := make([]byte, 0, 4<<10) // most files of /sys are smaller
 	for {
-		k, err := b.Read(chunk)
-		buf = append(buf, chunk[:k]...)
-		if len(buf) > 2*n {
-			buf = append(buf[:0], buf[len(buf)-n:]...)
-		}
+		k, err := r.Read(buf[len(buf):cap(buf)])
+		buf = buf[:len(buf)+k]
 		if err != nil {
 			return string(buf[max(0, len(buf)-n):])
 		}
+		if len(buf) > 2*n {
+			buf = append(buf[:0], buf[len(buf)-n:]...)
+		}
+		buf = slices.Grow(buf, 512)
 	}
 }
 

@@ -14,7 +14,10 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"busbw/coordinator"
 )
@@ -123,8 +126,24 @@ func listen(d coordinator.DataAddr) (net.Listener, error) {
 	if d.Iface == "" {
 		at = ":0"
 	}
-	return net.Listen("tcp", at)
+	lc := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
+		var err error
+		if cerr := c.Control(func(fd uintptr) {
+			err = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(unreached.Milliseconds()))
+		}); cerr != nil {
+			return cerr
+		}
+		return err
+	}}
+	return lc.Listen(context.Background(), "tcp", at)
 }
+
+// unreached is how long the machine at the other end of a connection may leave
+// what was sent without an acknowledgement. An owner that the network no longer
+// reaches has lost its job by then, for it hears nothing either, and the node is
+// wanted by the next; one that is only busy or stopped has a kernel that
+// acknowledges, and OwnerGone.
+const unreached = 5 * time.Second
 
 // serve answers until ctx ends, then stops the job there may be. keep runs
 // meanwhile.
