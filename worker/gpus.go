@@ -126,7 +126,9 @@ func (k *rank) sit(r *runner) error {
 		if list, err := fs.ReadFile(r.root, path.Join("sys/bus/pci/devices", info.PCI, "local_cpulist")); err == nil {
 			collectives.PinNear(k.global-r.first, strings.TrimSpace(string(list)))
 		}
-		k.seat, err = g.Seat()
+		if k.seat, err = g.Seat(); err != nil {
+			err = errors.Join(err, g.Close())
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("rank %d: %w", k.global, err)

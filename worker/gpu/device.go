@@ -30,7 +30,10 @@ func (d *Driver) Device(ordinal int) (*Device, error) {
 	var can, orders C.int
 	g.flushes = C.gpu_attribute(&can, C.CU_ATTR_RDMA_FLUSH_OPTIONS, C.CUdevice(ordinal)) == 0 && can&C.CU_FLUSH_BY_HOST != 0 &&
 		C.gpu_attribute(&orders, C.CU_ATTR_RDMA_WRITES_ORDERING, C.CUdevice(ordinal)) == 0 && orders < C.CU_FLUSH_TO_OWNER
-	return g, g.failed("open", C.gpu_retain(C.int(ordinal), &g.dev, &g.ctx))
+	if err := g.failed("open", C.gpu_retain(C.int(ordinal), &g.dev, &g.ctx)); err != nil {
+		return nil, err
+	}
+	return g, nil
 }
 
 // Find opens the device that id names: its number, UUID or PCI address.

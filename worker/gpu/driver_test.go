@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"busbw/collectives"
 	"busbw/worker/gpu/gputest"
 )
 
@@ -273,4 +274,46 @@ func TestDMABuf(t *testing.T) {
 		t.Error(fd, off, err)
 	}
 	syscall.Close(fd)
+}
+
+// What a device, a seat and a link were made of is freed with them, also where
+// making them fails half way.
+func TestNothingIsLeft(t *testing.T) {
+	for _, fail := range []string{"", "cuDevicePrimaryCtxRetain:1:2", "cuStreamCreate:1:2", "cuModuleLoadDataEx:1:2", "cuModuleGetFunction:7:500", "cuModuleGetFunction:50:500",
+		"cuEventCreate:1:2", "cuEventCreate:64:2", "cuMemHostAlloc:1:2", "cuMemAlloc_v2:1:2", "cuEventCreate:66:2"} {
+		t.Run(fail, func(t *testing.T) {
+			if !onFake(t, "FAKECUDA_FAIL="+fail) {
+				return
+			}
+			err := takeAndGive(open(t))
+			var e *Error
+			if failed := errors.As(err, &e); failed != (fail != "") || failed && (e.Code != 2 && e.Code != 500) {
+				t.Error(err)
+			}
+			if n := live(); n != 0 {
+				t.Errorf("%d things are left", n)
+			}
+		})
+	}
+}
+
+func takeAndGive(d *Driver) (err error) {
+	g, err := d.Device(0)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, g.Close()) }()
+	q, err := g.Seat()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, q.Close()) }()
+	if _, err := q.Alloc(1000); err != nil {
+		return err
+	}
+	l, err := NewLink(q, 0, NewExchange(new(collectives.Abort)), []int{1}, nil)
+	if err != nil {
+		return err
+	}
+	return errors.Join(l.Send(1, make([]byte, 10)), l.Close())
 }

@@ -140,7 +140,7 @@ func NewLink(seat *Seat, me int, x *Exchange, here []int, net collectives.Link) 
 	for i := range l.inAt {
 		var err error
 		if l.inAt[i], err = seat.Device.Event(false); err != nil {
-			return nil, err
+			return nil, errors.Join(err, l.Close())
 		}
 	}
 	return l, nil
@@ -300,7 +300,9 @@ func (l *Link) Close() error {
 		err = errors.Join(err, b.m.Free())
 	}
 	for _, e := range l.inAt {
-		err = errors.Join(err, e.Close())
+		if e != nil {
+			err = errors.Join(err, e.Close())
+		}
 	}
 	return err
 }

@@ -47,7 +47,11 @@ func (g *Device) Kernels() (*Kernels, error) {
 		}
 		m, err := g.Load(string(text))
 		if err == nil {
-			return g.kernels(m, sm)
+			k, err := g.kernels(m, sm)
+			if err != nil {
+				return nil, errors.Join(err, m.Close())
+			}
+			return k, nil
 		}
 		tried = append(tried, fmt.Errorf("sm_%d: %w", sm, err))
 		if !errors.Is(err, noBinary) && !errors.Is(err, badPTX) && !errors.Is(err, newPTX) {

@@ -36,23 +36,31 @@ const seatBytes = 1 << 20
 // Seat takes a place on the device.
 func (g *Device) Seat() (*Seat, error) {
 	q := &Seat{Device: g}
-	var err error
+	if err := q.take(); err != nil {
+		return nil, errors.Join(err, q.Close())
+	}
+	return q, nil
+}
+
+// take makes what a seat has; Close frees it, as far as it came.
+func (q *Seat) take() (err error) {
+	g := q.Device
 	if q.s, err = g.Stream(); err != nil {
-		return nil, err
+		return err
 	}
 	if q.k, err = g.Kernels(); err != nil {
-		return nil, err
+		return err
 	}
 	for i := range q.marks {
 		if q.marks[i], err = g.Event(false); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if q.host, err = g.AllocHost(seatBytes); err != nil {
-		return nil, err
+		return err
 	}
 	q.dev, err = g.Alloc(seatBytes)
-	return q, err
+	return err
 }
 
 // Target is the compute capability that the seat's kernels were made for.
@@ -197,8 +205,10 @@ func (q *Seat) Check(b, period []byte, elem int) (wrong, first int64, err error)
 }
 
 // Close gives the seat up, with everything that was allocated for it.
-func (q *Seat) Close() error {
-	err := q.s.Sync()
+func (q *Seat) Close() (err error) {
+	if q.s != nil {
+		err = q.s.Sync()
+	}
 	for _, e := range append(q.marks[:], q.fork) {
 		if e != nil {
 			err = errors.Join(err, e.Close())
@@ -207,5 +217,11 @@ func (q *Seat) Close() error {
 	for _, m := range append(q.mem, q.host, q.dev) {
 		err = errors.Join(err, m.Free())
 	}
-	return errors.Join(err, q.k.Close(), q.s.Close())
+	if q.k != nil {
+		err = errors.Join(err, q.k.Close())
+	}
+	if q.s != nil {
+		err = errors.Join(err, q.s.Close())
+	}
+	return err
 }

@@ -23,7 +23,10 @@ type Stream struct {
 // Stream makes a queue that waits for no other.
 func (g *Device) Stream() (*Stream, error) {
 	s := &Stream{g: g}
-	return s, g.failed("make a stream", C.gpu_stream(g.ctx, &s.s))
+	if err := g.failed("make a stream", C.gpu_stream(g.ctx, &s.s)); err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // Close ends the stream when what it holds is done.
@@ -59,7 +62,10 @@ func (g *Device) Event(timed bool) (*Event, error) {
 	if timed {
 		flags = 0
 	}
-	return e, g.failed("make an event", C.gpu_event(g.ctx, &e.e, flags))
+	if err := g.failed("make an event", C.gpu_event(g.ctx, &e.e, flags)); err != nil {
+		return nil, err
+	}
+	return e, nil
 }
 
 // Close ends the event.

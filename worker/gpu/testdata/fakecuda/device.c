@@ -48,6 +48,7 @@ int fake_env(const char *name, int otherwise) {
 }
 
 static long calls; // of the driver, so far
+long fake_live;    // streams, events, modules, recordings and ranges of memory, and contexts held
 CUresult fake_enter(const char *function) {
   __atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED);
   static struct { char name[48]; int calls; } seen[96];
@@ -97,7 +98,7 @@ CUresult cuGetErrorName(CUresult r, const char **s) {
   static __thread char name[40];
   const char *known = r == CU_OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY" : r == CU_ILLEGAL_ADDRESS ? "CUDA_ERROR_ILLEGAL_ADDRESS" : NULL;
   snprintf(name, sizeof name, "CUDA_ERROR_FAKE_%d", r);
-  if (r == -1) snprintf(name, sizeof name, "%ld", __atomic_load_n(&calls, __ATOMIC_RELAXED)); // for tests that count
+  if (r == -1 || r == -2) snprintf(name, sizeof name, "%ld", __atomic_load_n(r == -1 ? &calls : &fake_live, __ATOMIC_RELAXED)); // for tests that count
   *s = known ? known : name;
   return CU_OK;
 }
@@ -156,7 +157,7 @@ CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags) {
 CUresult cuDevicePrimaryCtxRetain(CUcontext *c, CUdevice d) {
   FREE_ENTER; DEVICE(d);
   pthread_mutex_lock(&fake_lock);
-  fake_ctx[d].refs++;
+  fake_ctx[d].refs++, LIVE(1);
   pthread_mutex_unlock(&fake_lock);
   *c = &fake_ctx[d];
   return CU_OK;
@@ -165,7 +166,7 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice d) {
   FREE_ENTER; DEVICE(d);
   pthread_mutex_lock(&fake_lock);
   int held = fake_ctx[d].refs > 0;
-  fake_ctx[d].refs -= held;
+  fake_ctx[d].refs -= held, LIVE(-held);
   if (held && !fake_ctx[d].refs) { // the context ends, and what was made in it
     fake_ctx[d].peers = 0;
     for (struct range *r = ranges, *next; r; r = next) {
@@ -204,7 +205,7 @@ CUresult fake_reach(int dev, u64 at, u64 size) {
 static void add(u64 at, u64 size, int dev, int host) {
   struct range *r = malloc(sizeof *r);
   *r = (struct range){at, size, dev, host, ranges};
-  ranges = r;
+  ranges = r, LIVE(1);
 }
 static u64 drop(u64 at, int host) {
   for (struct range **r = &ranges; *r; r = &(*r)->next)
@@ -212,7 +213,7 @@ static u64 drop(u64 at, int host) {
       struct range *gone = *r;
       u64 size = gone->size;
       *r = gone->next;
-      free(gone);
+      free(gone), LIVE(-1);
       return size;
     }
   return 0;

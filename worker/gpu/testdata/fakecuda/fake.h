@@ -54,6 +54,8 @@ struct CUmod_st { int magic, dev, n; struct CUfunc_st f[KERNELS]; };
 struct kernel { const char *name; size_t param; void (*run)(const void *); };
 
 extern int fake_devices;
+extern long fake_live;
+#define LIVE(n) __atomic_add_fetch(&fake_live, n, __ATOMIC_RELAXED)
 extern struct CUctx_st fake_ctx[DEVICES];
 extern __thread CUcontext fake_current;
 extern pthread_mutex_t fake_lock;

@@ -78,7 +78,7 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec *x, CUgraph g, unsigned long lo
   *copy = *g;
   copy->node = malloc(NODES * sizeof *copy->node);
   memcpy(copy->node, g->node, g->n * sizeof *copy->node);
-  *x = (CUgraphExec)copy;
+  *x = (CUgraphExec)copy, LIVE(1);
   return CU_OK;
 }
 static CUresult end(CUgraph g) {
@@ -88,7 +88,12 @@ static CUresult end(CUgraph g) {
   return CU_OK;
 }
 CUresult cuGraphDestroy(CUgraph g) { ENTER; return end(g); }
-CUresult cuGraphExecDestroy(CUgraphExec x) { ENTER; return end((CUgraph)x); }
+CUresult cuGraphExecDestroy(CUgraphExec x) {
+  ENTER;
+  CUresult r = end((CUgraph)x);
+  if (!r) LIVE(-1);
+  return r;
+}
 CUresult cuGraphLaunch(CUgraphExec x, CUstream s) {
   ENTER;
   if (!x || ((CUgraph)x)->magic != 0x96a || !s || s->magic != 0x57ea || s->dev != fake_current->dev) return CU_INVALID_HANDLE;

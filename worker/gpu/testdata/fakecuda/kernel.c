@@ -93,14 +93,14 @@ CUresult cuModuleLoadDataEx(CUmodule *out, const void *image, unsigned n, int *o
     m->f[m->n++] = (struct CUfunc_st){0xf0, most, m, k};
   }
   if (!m->n) REFUSE(CU_INVALID_PTX, "fake: no kernel");
-  *out = m;
+  *out = m, LIVE(1);
   return CU_OK;
 }
 CUresult cuModuleUnload(CUmodule m) {
   ENTER;
   if (!m || m->magic != 0x70d) return CU_INVALID_HANDLE;
   m->magic = 0;
-  free(m);
+  free(m), LIVE(-1);
   return CU_OK;
 }
 CUresult cuModuleGetFunction(CUfunction *f, CUmodule m, const char *name) {

@@ -82,7 +82,7 @@ CUresult cuStreamCreate(CUstream *out, unsigned flags) {
   pthread_cond_init(&s->more, NULL);
   pthread_cond_init(&s->less, NULL);
   if (pthread_create(&s->thread, NULL, work, s)) return CU_OUT_OF_MEMORY;
-  *out = s;
+  *out = s, LIVE(1);
   return CU_OK;
 }
 CUresult cuStreamDestroy_v2(CUstream s) {
@@ -93,7 +93,7 @@ CUresult cuStreamDestroy_v2(CUstream s) {
   pthread_mutex_unlock(&lock);
   pthread_join(s->thread, NULL);
   s->magic = 0;
-  free(s);
+  free(s), LIVE(-1);
   return CU_OK;
 }
 CUresult cuStreamSynchronize(CUstream s) {
@@ -128,10 +128,10 @@ CUresult cuEventCreate(CUevent *out, unsigned flags) {
   ENTER;
   CUevent e = calloc(1, sizeof *e);
   e->magic = 0xe7e7, e->dev = fake_current->dev, e->flags = flags;
-  *out = e;
+  *out = e, LIVE(1);
   return CU_OK;
 }
-CUresult cuEventDestroy_v2(CUevent e) { ENTER; EVENT(e); e->magic = 0; free(e); return CU_OK; }
+CUresult cuEventDestroy_v2(CUevent e) { ENTER; EVENT(e); e->magic = 0; free(e), LIVE(-1); return CU_OK; }
 CUresult cuEventRecord(CUevent e, CUstream s) {
   ENTER; EVENT(e); STREAM(s);
   if (e->dev != s->dev) return CU_INVALID_HANDLE;
