@@ -33,7 +33,7 @@ func (r *runner) openNCCL(b coordinator.NCCLBody) (any, error) {
 			return nil, fmt.Errorf("engine nccl: %w", err)
 		}
 	}
-	reply := coordinator.NCCLReply{Version: r.nccl.library.String(), IDs: make([][]byte, len(b.Groups)), Notes: injected(r.root)}
+	reply := coordinator.NCCLReply{Version: r.nccl.library.String(), IDs: make([][]byte, len(b.Groups)), Notes: injected(r.root, home(), r.nccl.library.Version)}
 	for i, g := range b.Groups {
 		if len(g) == 0 || coordinator.NodeOf(r.plan.Nodes, g[0]) != r.plan.Node {
 			continue

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"os/user"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -170,20 +171,40 @@ func (r *runner) toldNCCL() map[string]string {
 	return did
 }
 
-// injected are settings that /etc/nccl.conf gives every process of the node
-// (NCCL user guide, configuration files).
-func injected(root fs.FS) (notes []string) {
-	f, err := root.Open("etc/nccl.conf")
-	if err != nil {
-		return nil
+// confFile is the version of NCCL from which on NCCL_CONF_FILE keeps the file of
+// settings in the user's home out.
+const confFile = 22300
+
+// injected are settings that files give every process of the node: /etc/nccl.conf,
+// and, in NCCL before confFile, .nccl.conf in the user's home (NCCL user guide,
+// configuration files).
+func injected(root fs.FS, home string, version int) (notes []string) {
+	files := []string{"etc/nccl.conf"}
+	if home = strings.Trim(home, "/"); version < confFile && home != "" {
+		files = append(files, home+"/.nccl.conf")
 	}
-	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan() && len(notes) < 16; {
-		if text := strings.TrimSpace(lines.Text()); text != "" && text[0] != '#' && len(text) < 200 {
-			notes = append(notes, "/etc/nccl.conf sets "+text)
+	for _, name := range files {
+		f, err := root.Open(name)
+		if err != nil {
+			continue
 		}
+		for lines := bufio.NewScanner(f); lines.Scan() && len(notes) < 16; {
+			if text := strings.TrimSpace(lines.Text()); text != "" && text[0] != '#' && len(text) < 200 {
+				notes = append(notes, "/"+name+" sets "+text)
+			}
+		}
+		f.Close()
 	}
 	return notes
+}
+
+// home is the user's, as the system's list of users has it: NCCL looks there.
+func home() string {
+	u, err := user.Current()
+	if err != nil {
+		return ""
+	}
+	return u.HomeDir
 }
 
 // hushNCCL is hush where the case runs on NCCL.

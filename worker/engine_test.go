@@ -3,8 +3,10 @@
 package worker
 
 import (
+	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"busbw/coordinator"
 	"busbw/worker/gpu/gputest"
@@ -94,5 +96,20 @@ func TestNoNCCL(t *testing.T) {
 	}
 	if _, err := s.Measure(t.Context(), cases[0]); err == nil || !strings.Contains(err.Error(), "no NCCL library") {
 		t.Error(err)
+	}
+}
+
+// Files of settings that NCCL reads whatever the environment says are told.
+func TestInjectedSettings(t *testing.T) {
+	root := fstest.MapFS{"etc/nccl.conf": {Data: []byte("# site\nNCCL_DEBUG=WARN\n\n NCCL_IB_TC=106 \n")}, "home/u/.nccl.conf": {Data: []byte("NCCL_ALGO=Tree\n")}}
+	site := []string{"/etc/nccl.conf sets NCCL_DEBUG=WARN", "/etc/nccl.conf sets NCCL_IB_TC=106"}
+	for _, c := range []struct {
+		home    string
+		version int
+		want    []string
+	}{{"/home/u", 22304, site}, {"/home/u", 22205, append(slices.Clone(site), "/home/u/.nccl.conf sets NCCL_ALGO=Tree")}, {"", 22205, site}, {"/nowhere", 22205, site}} {
+		if got := injected(root, c.home, c.version); !slices.Equal(got, c.want) {
+			t.Errorf("%+v: %q", c, got)
+		}
 	}
 }

@@ -80,6 +80,9 @@ func (r *runner) findIslands() (islands []int, notes []string, err error) {
 				return nil, nil, err
 			}
 			if why != "" {
+				if also := near.bridged(r.gpus.own[j], r.gpus.own[i]); also != "" {
+					why += "; " + also
+				}
 				if note := fmt.Sprintf("GPUs %d and %d do not reach each other's memory: %s", r.gpus.own[j].Ordinal, r.gpus.own[i].Ordinal, why); len(notes) < 4 {
 					notes = append(notes, note)
 				}

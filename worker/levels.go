@@ -14,7 +14,8 @@ import (
 
 // levels are the paths that NCCL_P2P_LEVEL and NCCL_NET_GDR_LEVEL name, nearest
 // first (NCCL 2.30, src/graph/topo.cc). Of NVB and PXN, ways through a third GPU,
-// this engine takes none: as levels they let through what is nearer.
+// this engine takes none: as levels they let through what is nearer, and where NCCL
+// would take NVB that is said.
 var levels = []string{"LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "P2C", "PXN", "PHB", "SYS"}
 
 // level is a setting as a word: numbers are those of older versions of NCCL, where
@@ -33,7 +34,7 @@ func distance(path string) int {
 	switch {
 	case path == "NODE":
 		path = "PHB"
-	case strings.HasPrefix(path, "NV"):
+	case strings.HasPrefix(path, "NV") && path != "NVB":
 		path = "NVL"
 	}
 	if at := slices.Index(levels, path); at >= 0 {
@@ -96,6 +97,22 @@ func (n nearness) apart(a, b gpu.Info) string {
 		return ""
 	}
 	return fmt.Sprintf("%s and the path between them is %s", said, path)
+}
+
+// bridged says that NCCL would go from one GPU to the other over a third, which has
+// NVLinks to both (src/graph/paths.cc, PATH_NVB); "": it would not.
+func (n nearness) bridged(a, b gpu.Info) string {
+	to, _ := n.peers()
+	i, j := n.find(a), n.find(b)
+	if i < 0 || j < 0 || distance(n.t.Paths[i][j]) <= distance("NVL") || !within("NVB", to) {
+		return ""
+	}
+	for x := range n.t.GPUs {
+		if x != i && x != j && distance(n.t.Paths[i][x]) == distance("NVL") && distance(n.t.Paths[x][j]) == distance("NVL") {
+			return fmt.Sprintf("NCCL would go through GPU %d, which has NVLinks to both (NVB)", x)
+		}
+	}
+	return ""
 }
 
 func (n nearness) find(g gpu.Info) int {

@@ -91,3 +91,24 @@ func TestGDRRead(t *testing.T) {
 		}
 	}
 }
+
+// Four GPUs in a ring of NVLinks, whose opposite ones NCCL joins over a third.
+func TestBridgedByAThird(t *testing.T) {
+	ring := pair("NV2", "PIX").GPUs
+	ring = append(ring, reports.GPU{PCI: "0000:38:00.0"}, reports.GPU{PCI: "0000:48:00.0"})
+	topology := reports.Topology{GPUs: ring, Paths: [][]string{{"X", "NV2", "SYS", "NV2"}, {"NV2", "X", "NV2", "SYS"}, {"SYS", "NV2", "X", "NV2"}, {"NV2", "SYS", "NV2", "X"}}}
+	opposite := gpu.Info{PCI: "0000:38:00.0", Major: 7}
+	for level, want := range map[string]bool{"": true, "NVB": true, "PIX": true, "SYS": true, "NVL": false, "LOC": false} {
+		n := nearness{t: topology, settings: map[string]string{"NCCL_P2P_LEVEL": level}, gpus: 4}
+		if said := n.bridged(first, opposite); (said != "") != want || want && !strings.Contains(said, "through GPU 1") {
+			t.Errorf("NCCL_P2P_LEVEL=%s: %q", level, said)
+		}
+		if said := n.bridged(first, second); said != "" {
+			t.Errorf("neighbours: %q", said)
+		}
+	}
+	n := nearness{t: pair("SYS", "PIX"), settings: map[string]string{}}
+	if said := n.bridged(first, second); said != "" {
+		t.Errorf("no third GPU: %q", said)
+	}
+}

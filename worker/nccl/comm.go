@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -75,6 +76,24 @@ type Comm struct {
 	c       C.ncclComm_t
 	rank, n int
 	gone    atomic.Bool // aborted: NCCL has freed c
+	looking sync.Mutex  // held while state looks at c: it is not freed meanwhile
+}
+
+// state is what NCCL says of the communicator, which may be NCCL_IN_PROGRESS.
+func (k *Comm) state(what string) (e C.nccl_result, err error) {
+	k.looking.Lock()
+	defer k.looking.Unlock()
+	if k.gone.Load() {
+		return 0, ErrGone
+	}
+	return e, failed(what, C.nccl_async(k.c, &e), k.c)
+}
+
+// leave says whether it is the first to: nobody looks at c any more.
+func (k *Comm) leave() bool {
+	k.looking.Lock()
+	defer k.looking.Unlock()
+	return !k.gone.Swap(true)
 }
 
 // failed is of a call on the communicator, which may be aborted meanwhile.
@@ -109,11 +128,8 @@ func Join(ctx context.Context, n int, id ID, rank int, begun func()) (*Comm, err
 // settle waits until nothing of the communicator is in progress.
 func (k *Comm) settle(ctx context.Context, what string) error {
 	for wait := 50 * time.Microsecond; ; wait = min(2*wait, 5*time.Millisecond) {
-		var e C.nccl_result
-		if k.gone.Load() {
-			return ErrGone
-		}
-		if err := k.failed(what, C.nccl_async(k.c, &e)); err != nil {
+		e, err := k.state(what)
+		if err != nil {
 			return err
 		}
 		if e != C.NCCL_IN_PROGRESS {
@@ -129,11 +145,8 @@ func (k *Comm) settle(ctx context.Context, what string) error {
 
 // Fault is what went wrong in the communicator since, without waiting.
 func (k *Comm) Fault() error {
-	var e C.nccl_result
-	if k.gone.Load() {
-		return ErrGone
-	}
-	if err := k.failed("watch", C.nccl_async(k.c, &e)); err != nil {
+	e, err := k.state("watch")
+	if err != nil {
 		return err
 	}
 	if e == C.NCCL_IN_PROGRESS {
@@ -144,7 +157,7 @@ func (k *Comm) Fault() error {
 
 // Close leaves when all work is done.
 func (k *Comm) Close() error {
-	if k.gone.Swap(true) {
+	if !k.leave() {
 		return ErrGone
 	}
 	return failed("leave", C.nccl_destroy(k.c), nil)
@@ -153,7 +166,7 @@ func (k *Comm) Close() error {
 // Abort leaves at once, whatever the others do; a call that is under way on
 // another thread comes back. The second time it does nothing.
 func (k *Comm) Abort() error {
-	if k.gone.Swap(true) {
+	if !k.leave() {
 		return nil
 	}
 	return failed("abort", C.nccl_abort(k.c), nil)
