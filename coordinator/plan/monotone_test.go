@@ -65,6 +65,9 @@ const slack = 0.01
 
 // More nodes are never faster.
 func TestMoreNodesAreNotFaster(t *testing.T) {
+	if testing.Short() {
+		t.Skip("thousands of predictions: not in -short")
+	}
 	const size = 27720 * 64
 	cases := 0
 	for name, text := range layouts {
@@ -94,6 +97,9 @@ func TestMoreNodesAreNotFaster(t *testing.T) {
 // More bytes are never faster in as many pieces. (In more, they may use more NICs,
 // or flow where fewer bytes wait.)
 func TestMoreBytesAreNotFaster(t *testing.T) {
+	if testing.Short() {
+		t.Skip("thousands of predictions: not in -short")
+	}
 	cases := 0
 	for name, text := range layouts {
 		every(func(op collectives.Op, algorithm string) {
@@ -118,6 +124,9 @@ func TestMoreBytesAreNotFaster(t *testing.T) {
 
 // More NICs are never slower, nor are wider uplinks.
 func TestMoreNetworkIsNotSlower(t *testing.T) {
+	if testing.Short() {
+		t.Skip("thousands of predictions: not in -short")
+	}
 	const nodes = 8
 	compare := func(name string, change []string) {
 		every(func(op collectives.Op, algorithm string) {
