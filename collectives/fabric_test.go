@@ -124,6 +124,9 @@ func TestLikesShareAnUplink(t *testing.T) {
 // Blocks that end at cache lines count as the largest where there are too many
 // steps; that is an upper bound, and within a line of the truth.
 func TestUnevenBlocksAreBounded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("nine million steps: not in -short")
+	}
 	const n, bytes = 3000, 3000*3000 + 17
 	f := Fabric{Intra: Uniform(1e-6, 10)}
 	s := mustNew(t, AllReduce, "ring", Params{Ranks: n})

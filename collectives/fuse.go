@@ -3,6 +3,7 @@ package collectives
 import (
 	"fmt"
 	"slices"
+	"sort"
 )
 
 // pushes says whether the sender of step i, within its process, writes the chunk
@@ -92,13 +93,8 @@ func (b *builder) fromMemory(ts []touch) (int, error) {
 // s, into our buffer: our place must be free, and of our sends that read it the
 // partner must have had the last before.
 func (b *builder) pushed(q *partner, s, t *touch) bool {
-	before := int32(0)
-	for i := range q.recvs {
-		if q.recvs[i].index < s.index {
-			before++
-		}
-	}
-	return t.free && t.last < before
+	before := sort.Search(len(q.recvs), func(i int) bool { return q.recvs[i].index >= s.index }) // they are in the order of steps
+	return t.free && t.last < int32(before)
 }
 
 // pass is a combination that its sends may join.

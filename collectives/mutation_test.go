@@ -126,6 +126,9 @@ func TestCheckFindsRandomDamage(t *testing.T) {
 
 // So many chunks that Check walks them in parts: the last one counts too.
 func TestCheckInParts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("millions of states: not in -short")
+	}
 	const n = 260
 	if n*n*n <= maxStates {
 		t.Fatal("one part is enough")

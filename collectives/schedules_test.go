@@ -96,6 +96,9 @@ func TestBufferedIsTrue(t *testing.T) {
 
 // Random cases beyond, small or large.
 func TestRandomSchedulesAreProved(t *testing.T) {
+	if testing.Short() {
+		t.Skip("hundreds of large schedules: not in -short")
+	}
 	rng := rand.New(rand.NewPCG(1, 2))
 	each(func(op Op, name string) {
 		for range 6 {
