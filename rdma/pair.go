@@ -200,17 +200,6 @@ func (p *Pair) wait() error {
 	return p.q.sleep(watchFor, func() (bool, error) { ws, err := p.q.poll(1); return p.took(ws, err) })
 }
 
-// watch is wait without a rest: what completes is of many messages, and a
-// thread that sleeps in between would be late for the next.
-func (p *Pair) watch() error {
-	ws, err := p.q.watch()
-	if seen, err := p.took(ws, err); seen || err != nil {
-		return err
-	}
-	_, err = p.calmFor()
-	return err
-}
-
 // calmFor is how long nothing has come, or why there is no more to wait for.
 func (p *Pair) calmFor() (time.Duration, error) {
 	if first := p.cfg.Abort.Err(); first != nil {

@@ -40,14 +40,11 @@ func (p *Pair) Run(t Test) ([]float64, error) {
 		_, err = p.told(orderDone, orderDone)
 		return times, err
 	}
-	took, err := p.stream(t)
+	took, err := p.stream(t, true)
 	if err != nil {
 		return nil, err
 	}
 	if t.Bidirectional {
-		if err := p.taken(t); err != nil {
-			return nil, err
-		}
 		p.patient(t.Count, t) // the peer's, of which nothing is seen here, may all be on their way
 	}
 	o, err := p.told(orderDone, orderDone)
@@ -92,12 +89,8 @@ func (p *Pair) Serve() error {
 		case t.Latency && t.Verb == Read: // the device answers by itself
 		case t.Latency:
 			_, err = p.pingpong(t, false)
-		case t.Bidirectional:
-			if took, err = p.stream(t); err == nil {
-				err = p.taken(t)
-			}
 		default:
-			err = p.taken(t)
+			took, err = p.stream(t, t.Bidirectional)
 		}
 		if err != nil {
 			return err
@@ -167,97 +160,4 @@ func (p *Pair) message(t Test, lane int) C.struct_rv_desc {
 		d.flags = C.RV_F_INLINE
 	}
 	return d
-}
-
-// alone says that all messages are signalled, as perftest's longer ones are: a
-// place in the queue that is free again is used at once.
-func alone(t Test) bool { return t.Size > 8<<10 }
-
-// between is how many messages may pass before a completion is seen.
-func (p *Pair) between(t Test) int {
-	n := p.cfg.QPs
-	if !alone(t) {
-		n *= signalAt
-	}
-	if t.Bidirectional {
-		n *= 2
-	}
-	return n
-}
-
-// stream sends a round's messages, as many at a time as the depth allows, and
-// says how long it took from the first post to the last completion.
-func (p *Pair) stream(t Test) (time.Duration, error) {
-	left := make([]int, p.cfg.QPs)
-	last := make([]uint64, p.cfg.QPs)
-	msg := make([]C.struct_rv_desc, p.cfg.QPs)
-	for lane := range left {
-		left[lane], msg[lane] = p.share(t, lane), p.message(t, lane)
-		last[lane] = p.q.qps[lane].posted + uint64(left[lane])
-	}
-	p.patient(p.between(t), t)
-	start := time.Now()
-	for {
-		rest := false
-		for lane := range left {
-			x := &p.q.qps[lane]
-			for left[lane] > 0 && x.posted-x.done < uint64(p.cfg.Depth) {
-				left[lane]--
-				// the depth may be less than the distance between signals
-				signal := alone(t) || left[lane] == 0 || x.posted-x.done+1 == uint64(p.cfg.Depth)
-				if err := p.q.put(lane, msg[lane], 0, signal); err != nil {
-					return 0, p.blame(err)
-				}
-			}
-			rest = rest || x.done < last[lane]
-		}
-		if err := p.flush(); err != nil {
-			return 0, err
-		}
-		if !rest {
-			return time.Since(start), nil
-		}
-		if err := p.again(t); err != nil {
-			return 0, err
-		}
-		if err := p.watch(); err != nil {
-			return 0, err
-		}
-	}
-}
-
-// again posts receives for what has been received, while more will come.
-func (p *Pair) again(t Test) error {
-	if t.Verb != SendRecv {
-		return nil
-	}
-	for lane := range p.cfg.QPs {
-		x := &p.q.qps[lane]
-		if n := min(x.total-x.given, x.recvs-(x.given-x.received)); n >= min(batch, x.total-x.given) && n > 0 {
-			if err := p.q.receive(lane, n); err != nil {
-				return p.blame(err)
-			}
-			x.given += n
-		}
-	}
-	return nil
-}
-
-// taken waits until a round's sends have been received.
-func (p *Pair) taken(t Test) error {
-	if t.Verb != SendRecv {
-		return nil
-	}
-	p.patient(p.between(t), t)
-	for lane := range p.cfg.QPs {
-		for x := &p.q.qps[lane]; x.received < x.total; {
-			if err := p.again(t); err != nil {
-				return err
-			}
-			if err := p.watch(); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }

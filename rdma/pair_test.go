@@ -133,7 +133,7 @@ func TestPairSlow(t *testing.T) {
 	}
 	ps[1].q = nil
 	start := time.Now()
-	if _, err := ps[0].stream(long); !errors.Is(err, ErrDead) || ps[0].patience < time.Minute || time.Since(start) > 30*time.Second {
+	if _, err := ps[0].stream(long, true); !errors.Is(err, ErrDead) || ps[0].patience < time.Minute || time.Since(start) > 30*time.Second {
 		t.Errorf("after %v of %v: %v, want %v", time.Since(start), ps[0].patience, err, ErrDead)
 	}
 	if times[0] < dead.Seconds() {

@@ -210,15 +210,6 @@ func (q *queues) poll(looks int) ([]C.struct_rv_wc, error) {
 	return q.wc[:n], nil
 }
 
-// watch is poll for as long as watchFor.
-func (q *queues) watch() ([]C.struct_rv_wc, error) {
-	n := int(C.rv_watch(q.cq, batch, &q.wc[0], C.long(watchFor)))
-	if n < 0 {
-		return nil, fmt.Errorf("%s: cannot poll the completion queue", q.dev.Rail)
-	}
-	return q.wc[:n], nil
-}
-
 // failure describes a completion with an error.
 func (q *queues) failure(w *C.struct_rv_wc, peerGID [16]byte) *Completion {
 	id := uint64(w.wr_id)

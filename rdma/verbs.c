@@ -190,13 +190,3 @@ int rv_poll(struct rv_cq *q, int n, struct rv_wc *wc, long spins) {
   while (!r && --spins > 0);
   return r;
 }
-// The same for so long.
-int rv_watch(struct rv_cq *q, int n, struct rv_wc *wc, long ns) {
-  int r;
-  uint64_t end = 0, t = 0;
-  while (!(r = rv_poll(q, n, wc, 1000)) && t <= end) {
-    t = rv_now();
-    if (!end) end = t + ns;
-  }
-  return r;
-}

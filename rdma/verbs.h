@@ -147,7 +147,6 @@ int rv_query(struct rv_qp *q, struct rv_qp_attr *a);
 int rv_post(struct rv_qp **table, const struct rv_desc *d, int n, int *posted);
 int rv_post_recv(struct rv_qp *q, uint64_t id, uint64_t base, uint32_t stride, uint32_t lkey, uint32_t first, int n, uint32_t slots);
 int rv_poll(struct rv_cq *q, int n, struct rv_wc *wc, long spins);
-int rv_watch(struct rv_cq *q, int n, struct rv_wc *wc, long ns);
 uint64_t rv_now(void); // ns
 
 // A ping-pong of count messages on one queue pair, kept here between calls: a
@@ -169,4 +168,30 @@ struct rv_pingpong {
 };
 // 1: done, 0: ns have passed, −1: wc has an error, −2: wc is of another queue pair, −1000 − errno: cannot post.
 int rv_pingpong(struct rv_pingpong *p, long ns);
+
+// A queue pair's part in a round of a bandwidth test.
+struct rv_lane {
+  struct rv_qp *qp;
+  struct rv_desc send;
+  uint64_t posted, done;           // sends since the queue pair was made
+  uint32_t left;                   // sends to post
+  uint32_t total, given, received; // receives of the round: all, posted, completed
+  uint32_t room;                   // entries of the receive queue
+  uint32_t recv_len, recv_key;
+  uint64_t recv_id, recv_addr; // all receives go to one place
+};
+// A round of a bandwidth test, kept here between calls: a return to Go for each
+// completion would weigh on what is measured where processors are few or messages short.
+struct rv_stream {
+  struct rv_cq *cq;
+  struct rv_lane *lane;
+  uint32_t lanes, depth, every;   // every how many sends one is signalled
+  uint64_t start, took;           // ns: begin of the round, time until the last send's completion
+  uint64_t seen;                  // completions
+  int n, at;                      // completions in wc, and the next of them
+  struct rv_wc wc[32];
+};
+// 1: done, 0: ns have passed, −1: wc[at − 1] has an error or is of another
+// queue pair, −2: cannot poll, −1000 − errno: cannot post.
+int rv_stream(struct rv_stream *s, long ns);
 #endif
